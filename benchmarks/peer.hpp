@@ -39,11 +39,11 @@ class Peer {
   }
 
   double operator()(double number) {
-    tell(number);
+    send(number);
     return answer();
   }
   /// The two halves, for peers that work concurrently.
-  void tell(double number) {
+  void send(double number) {
     std::fprintf(to_, "%.9g\n", number);
     std::fflush(to_);
   }

@@ -158,7 +158,8 @@ void decode(app::Training<Options>& training, Input const& input, pose_to_text::
     auto const& entry =
         input.parts.evaluation_folder->entry(input.parts.evaluation[static_cast<std::size_t>(each.sample)]);
     auto const written = input.pieces.decode(each.hypothesis.tokens);
-    bleu.add(written, entry.text), chrf.add(written, entry.text);
+    bleu.add(written, entry.text);
+    chrf.add(written, entry.text);
     rows.push_back({entry.file, entry.text, written});
   }
   std::printf("decoded %zu texts with a beam of %td: BLEU %.2f (%s), chrF2 %.2f (%s)\n", all.size(), options.beam,

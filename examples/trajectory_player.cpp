@@ -70,8 +70,10 @@ class Player {
     auto const drop = [](auto& numbers, Index count) {
       if (!numbers.empty()) numbers.erase(numbers.begin(), numbers.begin() + count);
     };
-    drop(steps_.returns, 1), drop(steps_.states, sizes_.state_width);
-    drop(steps_.actions, 1), drop(steps_.controls, sizes_.control_width);
+    drop(steps_.returns, 1);
+    drop(steps_.states, sizes_.state_width);
+    drop(steps_.actions, 1);
+    drop(steps_.controls, sizes_.control_width);
   }
   /// Predicts the action of the last step, replaces its placeholder, and returns it.
   [[nodiscard]] std::string act() {

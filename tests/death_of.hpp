@@ -12,7 +12,7 @@ namespace lockstep_test {
 /// The exit status of a child process, as from waitpid, and its stderr output.
 struct Death {
   int status = 0;
-  std::string said;
+  std::string printed;
 };
 
 template <class F>
@@ -30,7 +30,8 @@ template <class F>
   ::close(ends[1]);
   Death death;
   char text[256];
-  for (ssize_t n; (n = ::read(ends[0], text, sizeof text)) > 0;) death.said.append(text, static_cast<std::size_t>(n));
+  for (ssize_t n; (n = ::read(ends[0], text, sizeof text)) > 0;)
+    death.printed.append(text, static_cast<std::size_t>(n));
   ::close(ends[0]);
   REQUIRE(::waitpid(child, &death.status, 0) == child);
   return death;

@@ -35,7 +35,7 @@ class EngineRank {
 
   /// Rank 0 reads requests; the others follow it. A request is a number of seconds, negative for the roof. The answer
   /// is one over the median time of the slowest rank.
-  int obey() {
+  int run_commands() {
     double turn = 0;
     if (rank() == 0) {
       std::puts("ready");
@@ -126,7 +126,7 @@ inline int run_engine(std::string const& engine, int ranks, std::size_t bytes) {
   options.limits = {.warn_seconds = 3600, .stall_seconds = 3600};
   options.report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
   return lockstep::launch::run(options,
-                               [&](lockstep::launch::World& world) { return EngineRank(world, bytes).obey(); });
+                               [&](lockstep::launch::World& world) { return EngineRank(world, bytes).run_commands(); });
 }
 
 }  // namespace lockstep_bench

@@ -90,7 +90,7 @@ class Readers {
     }
   }
   double operator()(double duration) {
-    for (auto& reader : readers_) reader.tell(duration);
+    for (auto& reader : readers_) reader.send(duration);
     double sum = 0;
     for (auto& reader : readers_) sum += reader.answer();
     return sum;

@@ -48,7 +48,10 @@ int best_workers(std::string const& name, D const& dataset, lockstep::Index batc
     ours(0.3);
     auto const rate = ours(0.3);
     std::printf("  %s: ours with %d workers: %.0f samples/s\n", name.c_str(), workers, rate);
-    if (rate > most) most = rate, best = workers;
+    if (rate > most) {
+      most = rate;
+      best = workers;
+    }
   }
   return best;
 }

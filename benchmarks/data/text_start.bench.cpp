@@ -87,7 +87,7 @@ void prepare(NewsFile const& file) {
 int main() {
   Ratios ratios("data/text_start");
   NewsFile const file;
-  auto const anew = [&](double duration) {
+  auto const tokenize_again = [&](double duration) {
     return rate(duration, Time::wall, [&] {
       std::filesystem::remove_all(file.cache());
       prepare(file);
@@ -96,9 +96,9 @@ int main() {
   for (bool const encodes : {false, true})
     if (auto peer = python_peer("count_words.py", {file.path(), encodes ? "encode" : ""}))
       ratios.compare(encodes ? "prepare 300,000 texts" : "prepare 300,000 texts, of which the peer only counts words",
-                     "python", anew, std::ref(*peer), {.seconds = 0.5, .count = 3});
+                     "python", tokenize_again, std::ref(*peer), {.seconds = 0.5, .count = 3});
   prepare(file);
   ratios.compare("open 300,000 prepared texts", "prepare",
-                 [&](double duration) { return rate(duration, Time::wall, [&] { prepare(file); }); }, anew,
+                 [&](double duration) { return rate(duration, Time::wall, [&] { prepare(file); }); }, tokenize_again,
                  {.seconds = 0.5, .count = 3});
 }

@@ -93,7 +93,7 @@ kernel::RowDropout<CudaSpace> dropped(Sequences const& sequences) {
 
 void copy(Points& points, Index bytes, std::string const& name, Memory memory) {
   auto const row = "copy " + name + ending(memory);
-  if (!points.wants(row)) return;
+  if (!points.selects(row)) return;
   struct Set {
     DeviceBuffer<char> from, to;
   };
@@ -114,7 +114,7 @@ void embedding(Points& points) {
   auto const type = type_name<T>();
   auto const forward = "embedding forward " + type, plan_row = "embedding plan " + type,
              backward = "embedding backward given plan " + type;
-  if (!points.wants(forward) && !points.wants(plan_row) && !points.wants(backward)) return;
+  if (!points.selects(forward) && !points.selects(plan_row) && !points.selects(backward)) return;
   auto const sequences = Sequences::full(rows, length);
   auto const ids = device_of(zipf_ids(vocabulary, slots));
   auto const token = filled<float>(vocabulary * width), position = filled<float>(length * width);
@@ -136,7 +136,7 @@ void embedding(Points& points) {
   points.measure(forward, slot_bytes + table_bytes + slots * 4.0,
                  [&] { Kernel::forward<T>(stream, in, matrix(out, slots, width)); });
   points.measure(plan_row, slots * 8.0, [&] { Kernel::plan(stream, in, 0, 0, vector(plan_memory), plan); });
-  if (!points.wants(backward)) return;
+  if (!points.selects(backward)) return;
   Kernel::plan(stream, in, 0, 0, vector(plan_memory), plan);
   points.measure(backward, slot_bytes + table_bytes, [&] {
     kernel::EmbeddingGradients<float, CudaSpace> targets;
@@ -167,7 +167,7 @@ void norm(Points& points, Index rows, Index width, Memory memory, Joined joined 
       std::string(joins ? "residual " : "") + type_name<T>() + " " + sizes({rows, width}) + ending(memory);
   auto const forward = std::string(Calls::name) + " forward " + shape,
              backward = std::string(Calls::name) + " backward " + shape;
-  if (!points.wants(forward) && !points.wants(backward)) return;
+  if (!points.selects(forward) && !points.selects(backward)) return;
   auto const sequences = Sequences::full(1, rows);
   auto const elements = rows * width, joined_elements = joins ? elements : 0;
   auto const bytes = static_cast<double>(elements) * sizeof(T);
@@ -247,7 +247,7 @@ template <class T>
 void column_sums(Points& points, Index rows, Index width, Memory memory) {
   using Kernel = kernel::ChannelBias<CudaSpace>;
   auto const row = "column_sums " + type_name<T>() + " " + sizes({rows, width}) + ending(memory);
-  if (!points.wants(row)) return;
+  if (!points.selects(row)) return;
   auto const bytes = static_cast<double>(rows * width) * sizeof(T);
   Copies<DeviceBuffer<T>> const sets(memory == Memory::cold, bytes, [&] { return filled<T>(rows * width); });
   auto const sums = device<float>(width), partial = device<float>(Kernel::partial_elements(rows, width));
@@ -265,7 +265,7 @@ void linear(Points& points, Index rows, Index in, Index out) {
   auto const plain = type + " " + sizes({rows, in, out}), back = type + " " + sizes({rows, out, in});
   auto const names = {"linear forward " + plain, "linear backward " + plain, "linear gelu dropout forward " + plain,
                       "gelu dropout linear backward " + back};
-  if (std::none_of(names.begin(), names.end(), [&](auto const& name) { return points.wants(name); })) return;
+  if (std::none_of(names.begin(), names.end(), [&](auto const& name) { return points.selects(name); })) return;
   auto const sequences = Sequences::full(1, rows);
   auto const x = filled<T>(rows * in), y = filled<T>(rows * out), slope = filled<T>(rows * out),
              wide = device<T>(rows * out), narrow = device<T>(rows * in);
@@ -303,7 +303,7 @@ template <class T>
 void cross_entropy(Points& points, Index classes) {
   auto const rows = (Index{1} << 26) / classes;
   auto const row = "cross_entropy forward+backward " + type_name<T>() + " " + sizes({rows, classes});
-  if (!points.wants(row)) return;
+  if (!points.selects(row)) return;
   auto const logits = filled<T>(rows * classes), gradient = device<T>(rows * classes);
   auto const labels = device<std::int32_t>(rows);
   auto const losses = device<double>(rows), weights = device<double>(rows);
@@ -317,7 +317,7 @@ void cross_entropy(Points& points, Index classes) {
 
 void adamw(Points& points, Index count) {
   auto const row = "adamw " + std::to_string(count);
-  if (!points.wants(row)) return;
+  if (!points.selects(row)) return;
   auto const scalars =
       device_of(std::vector<optim::StepScalars<CudaSpace>>{{.step = 1, .learning_rate = 1e-3, .weight = 1}});
   auto const values = filled<float>(count), gradients = filled<float>(count), m = device<float>(count),
@@ -341,7 +341,7 @@ void attention(Points& points, Index rows, Index heads, Index length, Index head
   auto const shape =
       type_name<T>() + " " + sizes({rows, heads, length, head_width}) + endings[static_cast<std::size_t>(variant)];
   auto const forward = "attention forward " + shape, backward = "attention backward " + shape;
-  if (!points.wants(forward) && !points.wants(backward)) return;
+  if (!points.selects(forward) && !points.selects(backward)) return;
   auto const sequences = variant == Variant::ragged ? Sequences::ragged(rows, length) : Sequences::full(rows, length);
   auto const layout = sequences.layout;
   auto const slots = layout.slots, width = heads * head_width, elements = slots * width;

@@ -26,7 +26,7 @@ using namespace lockstep;
 class Filter {
  public:
   Filter(int argc, char** argv) : parts_(argv + std::min(argc, 1), argv + argc) {}
-  [[nodiscard]] bool wants(std::string const& name) const {
+  [[nodiscard]] bool selects(std::string const& name) const {
     return parts_.empty() || std::any_of(parts_.begin(), parts_.end(),
                                          [&](std::string const& part) { return name.find(part) != std::string::npos; });
   }
@@ -119,7 +119,7 @@ class Points {
   }
 
   [[nodiscard]] memory::Stream<CudaSpace> stream() const noexcept { return stream_.view(); }
-  [[nodiscard]] bool wants(std::string const& name) const { return filter_.wants(name); }
+  [[nodiscard]] bool selects(std::string const& name) const { return filter_.selects(name); }
 
   /// Prints a row with the time that the device needs for the work that call(k) queues. k counts the calls, for Copies.
   /// The calls are recorded as one CUDA graph, so that launches from the host take no part. The row is the median of 5
@@ -127,7 +127,7 @@ class Points {
   /// @param copies a graph has a multiple of so many calls
   template <class Call>
   void measure(std::string const& name, double bytes, double operations, int copies, Call const& call) {
-    if (!wants(name)) return;
+    if (!selects(name)) return;
     guarded(name, [&] {
       for (int k = 0; k < copies; ++k) call(k);  // plans, and memory that is allocated once
       auto const once = milliseconds([&] {

@@ -61,7 +61,7 @@ class Steps {
 
 template <class Model>
 void measure(Filter const& filter, std::string const& name, Model model, Sizes const& sizes, Measure how) {
-  if (!filter.wants("step " + name)) return;
+  if (!filter.selects("step " + name)) return;
   guarded("step " + name, [&] {
     Steps<Model> steps(std::move(model), sizes);
     auto const microseconds = [&](int count) {

@@ -41,7 +41,8 @@ class DeviceRoof {
                                                    cudaMemcpyDeviceToDevice, stream().get()),
                                    "cudaMemcpyAsync");
     };
-    seconds(pass), seconds(copy);
+    seconds(pass);
+    seconds(copy);
     std::vector<double> shares;
     for (int round = 0; round < 9; ++round)
       shares.push_back(bytes / seconds(pass) / (2 * static_cast<double>(to_.size()) / seconds(copy)));

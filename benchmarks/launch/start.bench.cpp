@@ -22,7 +22,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-int meet(launch::World& world) {
+int wait_for_all(launch::World& world) {
   comm::connect(world).barrier();
   return 0;
 }
@@ -48,14 +48,14 @@ void spawn_empty(int count) {
 int main(int argc, char** argv) {
   std::string_view const role = argc > 1 ? argv[1] : "";
   if (role == "empty") return 0;
-  if (role == "rank") return launch::run(ranks(std::stoi(argv[2])), meet);
+  if (role == "rank") return launch::run(ranks(std::stoi(argv[2])), wait_for_all);
   Ratios ratios("launch/start");
   for (int const count : {2, 4})
     ratios.compare(
         "start and meet, " + std::to_string(count) + " processes", "posix_spawn",
         [&](double seconds) {
           return rate(seconds, Time::wall, [&] {
-            if (launch::run(ranks(count), meet) != 0) std::abort();
+            if (launch::run(ranks(count), wait_for_all) != 0) std::abort();
           });
         },
         [&](double seconds) { return rate(seconds, Time::wall, [&] { spawn_empty(count); }); });

@@ -40,7 +40,7 @@ Case const cases[] = {
 
 /// Reads a number of steps per line and answers with their seconds.
 template <class Steps>
-int obey(Steps const& steps) {
+int run_commands(Steps const& steps) {
   std::puts("ready");
   std::fflush(stdout);
   for (int count = 0; std::scanf("%d", &count) == 1;) {
@@ -62,7 +62,7 @@ template <class Policy>
 int train_here(Policy policy, Sizes const& sizes) {
   return on_batch(sizes, [&](auto batch) {
     Training training(policy, Classifier(sizes), std::move(batch));
-    return obey([&](int count) {
+    return run_commands([&](int count) {
       while (count-- > 0) training.step();
     });
   });
@@ -80,7 +80,7 @@ int train_together(launch::World& world, Sizes const& sizes, bool shard_optimize
       return count;
     };
     if (world.rank == 0) {
-      obey(steps);
+      run_commands(steps);
       return steps(0);
     }
     while (steps(0) > 0) {
@@ -103,7 +103,7 @@ class Group {
   /// Steps per second, of all ranks together.
   double operator()(double duration) {
     auto const steps = std::max(1.0, std::floor(duration * estimate_));
-    for (auto& member : members_) member.tell(steps);
+    for (auto& member : members_) member.send(steps);
     double rate = 0;
     for (auto& member : members_) rate += steps / member.answer();
     estimate_ = rate / static_cast<double>(members_.size());

@@ -29,7 +29,7 @@ class Points:
     def __init__(self, how, seconds, parts):
         self.how, self.parts, self.end = how, parts, time.monotonic() + seconds
 
-    def wants(self, *names):
+    def selects(self, *names):
         if time.monotonic() > self.end:
             return False
         return not self.parts or any(part in name for name in names for part in self.parts)
@@ -41,7 +41,7 @@ class Points:
     def measure(self, name, calls):
         """Prints the median over rounds of about 2 ms. `calls` is a function, or a list of functions that are called in
         turn, each with its own memory."""
-        if not self.wants(name):
+        if not self.selects(name):
             return
         calls = calls if isinstance(calls, list) else [calls]
 
@@ -106,14 +106,14 @@ def copies(cold, size):
 
 def copy(points, size, name, cold=False):
     row = "copy " + name + (" cold" if cold else "")
-    if points.wants(row):
+    if points.selects(row):
         pairs = [torch.empty(2, size, dtype=torch.uint8, device=DEVICE) for _ in range(copies(cold, 2 * size))]
         points.measure(row, [lambda pair=pair: pair[1].copy_(pair[0]) for pair in pairs])
 
 
 def embedding(points, kind):
     forward, backward = "embedding forward " + kind, "embedding backward given plan " + kind
-    if not points.wants(forward, backward):
+    if not points.selects(forward, backward):
         return
     rows, width, samples, length = 20000, 128, 2048, 128
     ids = zipf_ids(rows, samples * length).reshape(samples, length).to(DEVICE)
@@ -128,7 +128,7 @@ def embedding(points, kind):
 def norm(points, name, kind, rows, width, cold=False, residual=False):
     shape = ("residual " if residual else "") + f"{kind} {rows}x{width}" + (" cold" if cold else "")
     forward, backward = f"{name} forward {shape}", f"{name} backward {shape}"
-    if not points.wants(forward, backward):
+    if not points.selects(forward, backward):
         return
     dtype = TYPES[kind]
     layer = {"layer_norm": nn.LayerNorm, "rms_norm": nn.RMSNorm}[name](width, eps=1e-5, device=DEVICE, dtype=dtype)
@@ -147,7 +147,7 @@ def norm(points, name, kind, rows, width, cold=False, residual=False):
 
 def column_sums(points, kind, rows, width, cold=False):
     row = f"column_sums {kind} {rows}x{width}" + (" cold" if cold else "")
-    if points.wants(row):
+    if points.selects(row):
         function = points.compiled(lambda x: x.sum(0, dtype=torch.float32))
         inputs = [random(rows, width, dtype=TYPES[kind]) for _ in range(copies(cold, rows * width * SIZE_OF[kind]))]
         points.measure(row, [lambda x=x: function(x) for x in inputs])
@@ -157,7 +157,7 @@ def linear(points, kind, rows, inner, outer):
     plain, back = f"{kind} {rows}x{inner}x{outer}", f"{kind} {rows}x{outer}x{inner}"
     names = ["linear forward " + plain, "linear backward " + plain, "linear gelu dropout forward " + plain,
              "gelu dropout linear backward " + back]
-    if not points.wants(*names):
+    if not points.selects(*names):
         return
     dtype = TYPES[kind]
     x, hidden = random(rows, inner, dtype=dtype, gradient=True), random(rows, outer, dtype=dtype, gradient=True)
@@ -173,7 +173,7 @@ def linear(points, kind, rows, inner, outer):
 def cross_entropy(points, kind, classes):
     rows = (1 << 26) // classes
     name = f"cross_entropy forward+backward {kind} {rows}x{classes}"
-    if points.wants(name):
+    if points.selects(name):
         logits = random(rows, classes, dtype=TYPES[kind], gradient=True)
         labels = torch.zeros(rows, dtype=torch.long, device=DEVICE)
         loss = points.compiled(F.cross_entropy)
@@ -182,7 +182,7 @@ def cross_entropy(points, kind, classes):
 
 def adamw(points, count):
     name = f"adamw {count}"
-    if points.wants(name):
+    if points.selects(name):
         values = random(count, gradient=True)
         values.grad = random(count)
         points.measure(name, torch.optim.AdamW([values], lr=1e-3, fused=True, capturable=True).step)
@@ -191,7 +191,7 @@ def adamw(points, count):
 def attention(points, kind, rows, heads, length, head_width, variant=""):
     shape = f"{kind} {rows}x{heads}x{length}x{head_width}" + (" " + variant if variant else "")
     forward, backward = "attention forward " + shape, "attention backward " + shape
-    if not points.wants(forward, backward):
+    if not points.selects(forward, backward):
         return
     options = {"is_causal": variant == "causal", "dropout_p": 0.1 if variant == "dropout" else 0.0}
     if variant == "ragged":  # padded to the longest, as in typical PyTorch code
@@ -300,7 +300,7 @@ def steps(points):
     for name, sizes in STEPS.items():
         for kind in TYPES:
             row = f"{name} {kind}"
-            if not points.wants("step " + row):
+            if not points.selects("step " + row):
                 continue
             torch.compiler.reset()
             try:

@@ -88,7 +88,10 @@ torch::Tensor joined(std::vector<Tensors> const& samples) {
 torch::Tensor pairs(std::vector<std::array<float, 2>> const& samples) {
   auto out = torch::empty({static_cast<std::int64_t>(samples.size()), 2});
   auto* to = out.data_ptr<float>();
-  for (auto const& each : samples) *to++ = each[0], *to++ = each[1];
+  for (auto const& each : samples) {
+    *to++ = each[0];
+    *to++ = each[1];
+  }
   return out;
 }
 torch::Tensor padded(std::vector<Tensors> const& samples) {

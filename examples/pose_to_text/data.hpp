@@ -199,7 +199,8 @@ class PoseDataset {
     Clip clip;
     clip.numbers.resize(static_cast<std::size_t>(lengths[0]));
     clip.frames.resize(static_cast<std::size_t>(lengths[1]));
-    clip.tokens.resize(static_cast<std::size_t>(lengths[2])), clip.next.resize(clip.tokens.size());
+    clip.tokens.resize(static_cast<std::size_t>(lengths[2]));
+    clip.next.resize(clip.tokens.size());
     fill(i, clip.numbers, clip.frames, clip.tokens, clip.next);
     return clip;
   }

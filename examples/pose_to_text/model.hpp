@@ -97,8 +97,11 @@ class PoseToText {
         dropout_(s.dropout) {}
 
   void visit(auto&& each) {
-    each("frames", frames_), each("encoder", encoder_), each("tokens", tokens_);
-    each("decoder", decoder_), each("head", head_);
+    each("frames", frames_);
+    each("encoder", encoder_);
+    each("tokens", tokens_);
+    each("decoder", decoder_);
+    each("head", head_);
   }
   template <class Context>
   auto predict(Context& context, auto const& batch) const {  // logits of each next token

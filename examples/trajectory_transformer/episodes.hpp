@@ -110,7 +110,8 @@ class Episodes {
     if (!std::isfinite(to_come)) expect_finite(i, summed, "rewards", rewards(arrays, summed, steps(i)), 1);
     part.to_come.resize(part.rewards.size());
     for (auto t = part.rewards.size(); t-- > 0;) part.to_come[t] = to_come += static_cast<double>(part.rewards[t]);
-    part.to_come.resize(count), part.rewards.resize(count);
+    part.to_come.resize(count);
+    part.rewards.resize(count);
     return part;
   }
 

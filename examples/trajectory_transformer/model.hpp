@@ -46,9 +46,15 @@ struct Sizes {
 
   /// Calls f(name, size) for each size that is saved with the parameters.
   static void each(auto&& sizes, auto const& f) {
-    f("actions", sizes.actions), f("control_width", sizes.control_width), f("state_width", sizes.state_width);
-    f("steps", sizes.steps), f("context", sizes.context), f("width", sizes.width), f("layers", sizes.layers);
-    f("heads", sizes.heads), f("feed_forward", sizes.feed_forward);
+    f("actions", sizes.actions);
+    f("control_width", sizes.control_width);
+    f("state_width", sizes.state_width);
+    f("steps", sizes.steps);
+    f("context", sizes.context);
+    f("width", sizes.width);
+    f("layers", sizes.layers);
+    f("heads", sizes.heads);
+    f("feed_forward", sizes.feed_forward);
   }
 };
 
@@ -154,7 +160,10 @@ class ActionScore {
       if (!counts.data[step]) continue;
       for (Index k = 0; k < width; ++k) {
         double const wanted = target[k], error = static_cast<double>(static_cast<float>(predicted[k])) - wanted;
-        totals_[0] += error * error, totals_[1] += 1, totals_[2] += wanted, totals_[3] += wanted * wanted;
+        totals_[0] += error * error;
+        totals_[1] += 1;
+        totals_[2] += wanted;
+        totals_[3] += wanted * wanted;
       }
     }
   }

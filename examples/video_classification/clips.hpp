@@ -36,7 +36,7 @@ struct ClipSize {
   }
 };
 
-enum class Part { unsaid, training, evaluation };
+enum class Part { unspecified, training, evaluation };
 
 /// Grayscale clips of a folder. Its index.csv has a row for each clip, with the columns file, first_frame, label and
 /// video. The columns frames and split (train or test) are optional. A file is a .npy array of uint8, [frames, height,
@@ -183,7 +183,7 @@ class Clips {
                                 number_of(videos, list_->videos, row.video, row.video), *label, row.first_frame});
     }
     list_->entries.shrink_to_fit();
-    list_->parts.assign(list_->videos.size(), Part::unsaid);
+    list_->parts.assign(list_->videos.size(), Part::unspecified);
     list_->files.emplace(std::move(paths));
     list_->fingerprint = rows.fingerprint();
   }
@@ -198,7 +198,7 @@ class Clips {
       if (word != "train" && word != "test") rows.refuse(i, "split \"" + word + "\": must be train or test");
       auto const here = word == "train" ? Part::training : Part::evaluation;
       auto& part = list_->parts[static_cast<std::size_t>(group(i))];
-      if (part != Part::unsaid && part != here)
+      if (part != Part::unspecified && part != here)
         rows.refuse(i, "the video \"" + list_->videos[static_cast<std::size_t>(group(i))] +
                            "\" has clips in train and in test, which makes the accuracy too high; give all its clips "
                            "one split");

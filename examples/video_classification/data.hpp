@@ -33,7 +33,7 @@ struct Parts {
 [[nodiscard]] inline Parts read_parts(std::string const& folder, std::string const& evaluation, ClipSize const& size,
                                       std::uint64_t seed, int threads = 1) {
   Clips const known(folder, size, {}, threads);
-  bool const parted = known.part(0) != Part::unsaid;
+  bool const has_split = known.part(0) != Part::unspecified;
   auto const all = [](Clips const& clips) {
     std::vector<Index> numbers(static_cast<std::size_t>(clips.size()));
     std::iota(numbers.begin(), numbers.end(), Index{0});
@@ -48,9 +48,9 @@ struct Parts {
         throw DataError("the video \"" + video + "\" is in --data " + folder + " and in --eval-data " + evaluation +
                         ", which makes the accuracy too high; leave it out of one");
     }
-    return {parted ? clips_of(known, Part::training) : all(known), all(others), {known, others}};
+    return {has_split ? clips_of(known, Part::training) : all(known), all(others), {known, others}};
   }
-  if (!parted) {
+  if (!has_split) {
     auto const parts = data::hold_out(known, 0.1, seed);
     return {parts.training, parts.evaluation, {known}};
   }

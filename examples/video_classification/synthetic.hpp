@@ -78,8 +78,8 @@ inline void draw(std::size_t motion, ClipSize const& size, Philox const& video, 
     for (Index row = 0; row < size.height; ++row)
       for (Index column = 0; column < size.width; ++column) {
         noise = noise * 6364136223846793005u + 1442695040888963407u;
-        auto const away = std::hypot(static_cast<double>(row) + 0.5 - y, static_cast<double>(column) + 0.5 - x);
-        auto const covered = std::clamp(radius - away + 0.5, 0.0, 1.0);
+        auto const distance = std::hypot(static_cast<double>(row) + 0.5 - y, static_cast<double>(column) + 0.5 - x);
+        auto const covered = std::clamp(radius - distance + 0.5, 0.0, 1.0);
         *out++ = static_cast<std::uint8_t>(ground + bright * covered + static_cast<double>(noise >> 59));
       }
   }

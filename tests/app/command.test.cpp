@@ -75,8 +75,8 @@ std::string refused_file(std::string const& text) {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "run.yaml";
   lockstep_test::write_file(path, text);
-  auto const says = Flags().refused({"--config", path.c_str()});
-  return says.starts_with(path) ? says.substr(path.size()) : "without the path: " + says;
+  auto const message = Flags().refused({"--config", path.c_str()});
+  return message.starts_with(path) ? message.substr(path.size()) : "without the path: " + message;
 }
 
 bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }

@@ -70,7 +70,7 @@ int run(std::vector<std::string> arguments) {
 }
 
 /// Returns a run's stderr output.
-std::string said(std::vector<std::string> const& arguments, int code) {
+std::string stderr_of(std::vector<std::string> const& arguments, int code) {
   lockstep_test::TemporaryFolder const folder;
   auto const before = ::dup(2);
   CHECK(std::freopen((folder / "err").c_str(), "w", stderr) != nullptr);
@@ -109,42 +109,42 @@ TEST_CASE("host-specific errors are reported by one rank per host, all others by
   struct Place {
     char const *rank, *local_rank;
   };
-  auto const says = [&](Place place, std::vector<std::string> const& arguments) {
+  auto const errors_of = [&](Place place, std::vector<std::string> const& arguments) {
     ::setenv("RANK", place.rank, 1), ::setenv("LOCAL_RANK", place.local_rank, 1);
     ::setenv("WORLD_SIZE", "4", 1), ::setenv("LOCAL_WORLD_SIZE", "2", 1);
-    auto text = said(arguments, 2);
+    auto text = stderr_of(arguments, 2);
     for (auto const* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}) ::unsetenv(name);
     return text;
   };
   Place const first{"0", "0"}, beside_it{"1", "1"}, next{"2", "0"}, beside_that{"3", "1"};
   auto const missing = folder / "none.yaml", wide = folder / "wide.yaml";
-  CHECK(says(first, {"--config", missing}).starts_with("program: --config " + missing + ": cannot be opened"));
-  for (auto const& place : {beside_it, beside_that}) CHECK(says(place, {"--config", missing}).empty());
-  auto const there = says(next, {"--config", missing});
-  CAPTURE(there);
-  CHECK(there.starts_with("program: rank 2 on "));
-  CHECK(there.find(": --config " + missing + ": cannot be opened: No such file") != std::string::npos);
-  CHECK(says(next, {"--config", wide}).find(wide + ":1: --width 65") != std::string::npos);
-  CHECK(says(next, {"--backend", "cuda"}).find(": --backend cuda: ") != std::string::npos);
-  CHECK(says(next, {"--width", "65"}).empty());
+  CHECK(errors_of(first, {"--config", missing}).starts_with("program: --config " + missing + ": cannot be opened"));
+  for (auto const& place : {beside_it, beside_that}) CHECK(errors_of(place, {"--config", missing}).empty());
+  auto const reported = errors_of(next, {"--config", missing});
+  CAPTURE(reported);
+  CHECK(reported.starts_with("program: rank 2 on "));
+  CHECK(reported.find(": --config " + missing + ": cannot be opened: No such file") != std::string::npos);
+  CHECK(errors_of(next, {"--config", wide}).find(wide + ":1: --width 65") != std::string::npos);
+  CHECK(errors_of(next, {"--backend", "cuda"}).find(": --backend cuda: ") != std::string::npos);
+  CHECK(errors_of(next, {"--width", "65"}).empty());
   std::vector<std::string> const single{"--parallel", "single"};
-  CHECK(says(first, single).starts_with("program: --parallel single with 4 ranks"));
-  for (auto const& place : {beside_it, next, beside_that}) CHECK(says(place, single).empty());
+  CHECK(errors_of(first, single).starts_with("program: --parallel single with 4 ranks"));
+  for (auto const& place : {beside_it, next, beside_that}) CHECK(errors_of(place, single).empty());
   lockstep_test::write_file(wide, "parallel: single\n");  // that host's own
-  CHECK(says(next, {"--config", wide}).find(": --parallel single with 4 ranks") != std::string::npos);
-  CHECK_FALSE(says(first, {"--width", "65"}).empty());
+  CHECK(errors_of(next, {"--config", wide}).find(": --parallel single with 4 ranks") != std::string::npos);
+  CHECK_FALSE(errors_of(first, {"--width", "65"}).empty());
   // Preparation before the ranks meet: one rank of each host reports errors there.
   std::vector<std::string> const broken{"--data", "broken"};
-  CHECK(says(first, broken) == "program: broken:7: is broken in two lines\n");
+  CHECK(errors_of(first, broken) == "program: broken:7: is broken in two lines\n");
   CHECK(std::pair(seen.checks, seen.prepared) == std::pair(1, 0));
-  CHECK(says(beside_it, broken).empty());
+  CHECK(errors_of(beside_it, broken).empty());
   CHECK(std::pair(seen.checks, seen.prepared) == std::pair(0, 1));
-  CHECK(says(next, broken).find(": broken:7: is broken\n") != std::string::npos);
-  CHECK(says(beside_that, broken).empty());
+  CHECK(errors_of(next, broken).find(": broken:7: is broken\n") != std::string::npos);
+  CHECK(errors_of(beside_that, broken).empty());
 }
 
 TEST_CASE("a warning of several lines is printed as several lines") {
-  CHECK(said({"--data", "warns"}, 0) == "program: rank 0: 1 barrier\nprogram: rank 1: nothing yet\n");
+  CHECK(stderr_of({"--data", "warns"}, 0) == "program: rank 0: 1 barrier\nprogram: rank 1: nothing yet\n");
 }
 
 TEST_CASE("flags set the time limits of ranks that wait for each other") {
@@ -198,7 +198,7 @@ TEST_CASE("the directory is created after all checks, not if one fails, and stay
 }
 
 TEST_CASE("out-of-memory errors are reported in one sentence with remedies") {
-  auto const text = said({"--data", "is large"}, 1);
+  auto const text = stderr_of({"--data", "is large"}, 1);
   CHECK(text.starts_with("program: out of memory: the host, or a limit such as ulimit -v, refused memory ("));
   CHECK(std::ranges::count(text, '\n') == 1);
 }

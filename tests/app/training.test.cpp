@@ -165,7 +165,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
 namespace {
 /// Returns the output of a run with a hundred points.
 template <class Sampler>
-std::string told(app::Options const& options, Sampler const& sampler, train::Observer* observer = nullptr) {
+std::string output_of(app::Options const& options, Sampler const& sampler, train::Observer* observer = nullptr) {
   lockstep_test::TemporaryFolder const folder;
   std::fflush(stdout);
   auto const before = ::dup(1);
@@ -190,12 +190,12 @@ TEST_CASE("the first line reports the largest number of samples in a batch") {
   options.threads = 1;
   options.batch_size = 10;
   options.grad_accum_steps = 2;
-  auto const says = [&](auto const& sampler, char const* text) {
-    return told(options, sampler).find(text) != std::string::npos;
+  auto const prints_text = [&](auto const& sampler, char const* text) {
+    return output_of(options, sampler).find(text) != std::string::npos;
   };
-  CHECK(says(data::ShuffledSampler{}, ", batch 10 per rank or device, effective batch 20, "));
+  CHECK(prints_text(data::ShuffledSampler{}, ", batch 10 per rank or device, effective batch 20, "));
   data::TokenBudgetSampler const by_tokens{.lengths = std::vector<std::int32_t>(100, 4), .tokens = 16};
-  CHECK(says(by_tokens, ", batch up to 4 per rank or device, effective batch up to 8, "));
+  CHECK(prints_text(by_tokens, ", batch up to 4 per rank or device, effective batch up to 8, "));
 }
 
 TEST_CASE("an observer's output of an evaluation is below the program's own line") {
@@ -205,10 +205,10 @@ TEST_CASE("an observer's output of an evaluation is below the program's own line
   app::Options options;
   options.threads = 1;
   options.epochs = 1;
-  auto const said = told(options, data::ShuffledSampler{}, &prints);
-  CAPTURE(said);
-  CHECK(said.find("evaluation loss") < said.find("of its own"));
-  CHECK(said.find("of its own") != std::string::npos);
+  auto const output = output_of(options, data::ShuffledSampler{}, &prints);
+  CAPTURE(output);
+  CHECK(output.find("evaluation loss") < output.find("of its own"));
+  CHECK(output.find("of its own") != std::string::npos);
 }
 
 TEST_CASE("a log removed during the run is reported at the end, and does not stop the run") {
@@ -222,11 +222,11 @@ TEST_CASE("a log removed during the run is reported at the end, and does not sto
   options.threads = 1;
   options.epochs = 1;
   options.save_dir = folder.path().string();
-  auto const said = told(options, data::ShuffledSampler{}, &removes);
-  CAPTURE(said);
-  CHECK(said.find("note: " + removes.path + " was removed while the run wrote it, and what it held is lost\n") !=
+  auto const output = output_of(options, data::ShuffledSampler{}, &removes);
+  CAPTURE(output);
+  CHECK(output.find("note: " + removes.path + " was removed while the run wrote it, and what it held is lost\n") !=
         std::string::npos);
-  CHECK(said.find("metrics.jsonl") == std::string::npos);
+  CHECK(output.find("metrics.jsonl") == std::string::npos);
   CHECK(std::filesystem::exists(folder / "run.json"));
 }
 
@@ -237,25 +237,25 @@ TEST_CASE("a warm-up longer than the run is reported before the start") {
   options.dry_run = true;
   options.threads = 1;
   options.epochs = 3;
-  auto const says = [&](double warmup_epochs) {
+  auto const prints_text = [&](double warmup_epochs) {
     options.warmup_epochs = warmup_epochs;
-    auto const said = told(options, data::ShuffledSampler{});
-    auto const at = said.find("note: ");
-    return at == std::string::npos ? "" : said.substr(at, said.find('\n', at) - at);
+    auto const output = output_of(options, data::ShuffledSampler{});
+    auto const at = output.find("note: ");
+    return at == std::string::npos ? "" : output.substr(at, output.find('\n', at) - at);
   };
-  CHECK(says(3) == "");
-  CHECK(says(0) == "");
-  CHECK(says(0.04) == "note: --warmup-epochs 0.04 is less than half a step: there is no warm-up");
-  CHECK(says(3.5) ==
+  CHECK(prints_text(3) == "");
+  CHECK(prints_text(0) == "");
+  CHECK(prints_text(0.04) == "note: --warmup-epochs 0.04 is less than half a step: there is no warm-up");
+  CHECK(prints_text(3.5) ==
         "note: --warmup-epochs 3.5 would be 35 steps, but the run has 30: the learning rate rises until the last step, "
         "and never falls");
   options.warmup_steps = 31;
-  CHECK(says(0).starts_with("note: --warmup-steps would be 31 steps, but the run has 30: "));
+  CHECK(prints_text(0).starts_with("note: --warmup-steps would be 31 steps, but the run has 30: "));
   options.warmup_steps = 0;
   options.max_steps = 4;
-  CHECK(says(1).starts_with("note: --warmup-epochs 1 would be 10 steps, but the run has 4: "));
+  CHECK(prints_text(1).starts_with("note: --warmup-epochs 1 would be 10 steps, but the run has 4: "));
   options.evaluate = true;  // learns nothing
-  CHECK(says(1) == "");
+  CHECK(prints_text(1) == "");
 }
 
 namespace {

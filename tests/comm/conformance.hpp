@@ -251,17 +251,17 @@ inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   using lockstep::ElementType;
   comm::CollectiveOperation negative{ElementType::float32, x.data(), -1, comm::Reduction::sum, {}};
   comm::CollectiveOperation nothing{ElementType::float32, nullptr, 1, comm::Reduction::sum, {}};
-  comm::CollectiveOperation askew{
+  comm::CollectiveOperation misaligned{
       ElementType::float32, reinterpret_cast<char*>(x.data()) + 1, 1, comm::Reduction::sum, {}};
-  comm::CollectiveOperation crowded{ElementType::float32, x.data(), 1, comm::Reduction::sum, scalars};
+  comm::CollectiveOperation too_many_scalars{ElementType::float32, x.data(), 1, comm::Reduction::sum, scalars};
   refuses([&] { c.start(negative); }, "-1 elements");
   refuses([&] { c.start(nothing); }, "no memory");
-  refuses([&] { c.start(askew); }, "not aligned");
-  refuses([&] { c.start(crowded); }, "17 doubles");
+  refuses([&] { c.start(misaligned); }, "not aligned");
+  refuses([&] { c.start(too_many_scalars); }, "17 doubles");
   refuses([&] { c.broadcast(x.data(), 4, c.size()); }, "the root of a broadcast is " + std::to_string(c.size()));
   refuses([&] { c.broadcast(x.data(), 4, -1); }, "the root of a broadcast is -1");
-  comm::CollectiveOperation const forgotten{ElementType::float32, x.data(), 1, comm::Reduction::sum, {}};
-  if (c.size() > 1) refuses([&] { c.wait(forgotten); }, "the operation was never started");  // one rank never waits
+  comm::CollectiveOperation const not_started{ElementType::float32, x.data(), 1, comm::Reduction::sum, {}};
+  if (c.size() > 1) refuses([&] { c.wait(not_started); }, "the operation was never started");  // one rank never waits
   c.barrier();
 }
 

@@ -127,9 +127,9 @@ TEST_CASE("invalid texts are refused with their messages") {
   };
   for (auto const& refused : cases) {
     auto const& text = refused.first;
-    auto const& said = refused.second;
+    auto const& printed = refused.second;
     CAPTURE(text);
-    CHECK_MESSAGE(message(text).find(said) != std::string::npos, message(text));
+    CHECK_MESSAGE(message(text).find(printed) != std::string::npos, message(text));
     CHECK(message(text).starts_with("file.json: line "));
   }
 }

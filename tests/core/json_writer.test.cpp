@@ -155,9 +155,9 @@ TEST_CASE("a duplicate among many members is refused") {
 }
 
 TEST_CASE("calls in the wrong order are refused") {
-  auto const fails = [](auto&& call, char const* said) {
+  auto const fails = [](auto&& call, char const* printed) {
     Writer writer;
-    CHECK_THROWS_WITH_AS(call(writer), doctest::Contains(said), Error);
+    CHECK_THROWS_WITH_AS(call(writer), doctest::Contains(printed), Error);
   };
   fails([](Writer& w) { w.begin_object().value(1); }, "needs a name");
   fails([](Writer& w) { w.key("a"); }, "out of place");

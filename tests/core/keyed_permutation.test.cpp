@@ -17,7 +17,7 @@ namespace {
 /// Returns how unlikely these counts are if all cells are equally likely, in standard deviations of a normal
 /// distribution (chi squared, made normal by Wilson and Hilferty's cube root). A fair shuffle exceeds 5 once in 3.5
 /// million.
-double surprise(std::vector<int> const& counts, double expected) {
+double normal_deviate(std::vector<int> const& counts, double expected) {
   double chi_squared = 0;
   for (int count : counts) chi_squared += (count - expected) * (count - expected) / expected;
   auto const freedom = static_cast<double>(counts.size() - 1);
@@ -131,12 +131,12 @@ TEST_CASE("each element is equally likely at each position, and so is each diffe
       ++difference[static_cast<std::size_t>((p(1) + n - p(0)) % n)];
       ++next_key[static_cast<std::size_t>((q(n / 3) + n - p(n / 3)) % n)];
     }
-    CHECK(surprise(at_middle, static_cast<double>(keys) / static_cast<double>(n)) < limit);
-    CHECK(surprise(next_key, static_cast<double>(keys) / static_cast<double>(n)) < limit);
+    CHECK(normal_deviate(at_middle, static_cast<double>(keys) / static_cast<double>(n)) < limit);
+    CHECK(normal_deviate(next_key, static_cast<double>(keys) / static_cast<double>(n)) < limit);
     CHECK(difference[0] == 0);
     if (n > 2) {
       difference.erase(difference.begin());
-      CHECK(surprise(difference, static_cast<double>(keys) / static_cast<double>(n - 1)) < limit);
+      CHECK(normal_deviate(difference, static_cast<double>(keys) / static_cast<double>(n - 1)) < limit);
     }
   }
 }
@@ -155,7 +155,7 @@ TEST_CASE("every complete order of a few elements is equally likely") {
     }
     ++orders[static_cast<std::size_t>(number)];
   }
-  CHECK(surprise(orders, 200) < limit);
+  CHECK(normal_deviate(orders, 200) < limit);
 }
 
 TEST_CASE("adjacent elements of a long order are independent, in a row and in a column of the grid") {
@@ -172,8 +172,8 @@ TEST_CASE("adjacent elements of a long order are independent, in a row and in a 
       ++differences[static_cast<std::size_t>((b - a + n) % n * (parts * parts) / n)];
     }
     auto const expected = 200'000.0 / static_cast<double>(parts * parts);
-    CHECK(surprise(pairs, expected) < limit);
-    CHECK(surprise(differences, expected) < limit);
+    CHECK(normal_deviate(pairs, expected) < limit);
+    CHECK(normal_deviate(differences, expected) < limit);
   }
 }
 

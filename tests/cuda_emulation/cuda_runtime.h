@@ -180,13 +180,13 @@ namespace cuda_emulation {
 /// For calls that are forbidden while this thread captures a stream.
 inline bool spoils_capture() {
   auto* const stream = Device::captured();
-  if (stream) stream->capture->spoiled = true;
+  if (stream) stream->capture->invalidated = true;
   return stream != nullptr;
 }
 /// For calls that are allowed meanwhile, except on a captured stream.
 inline bool spoils_capture_of(cudaStream_t stream) {
   bool const captured = stream && stream->capture;
-  if (captured) stream->capture->spoiled = true;
+  if (captured) stream->capture->invalidated = true;
   return captured;
 }
 inline cudaError_t refused_in_capture() { return refuse(cudaErrorStreamCaptureUnsupported); }
@@ -456,7 +456,7 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
   *graph = nullptr;
   if (stream->branch != 0 && stream->capture) return cuda_emulation::refuse(cudaErrorStreamCaptureUnmatched);
   auto const capture = cuda_emulation::Device::instance().end_capture(*stream);
-  if (!capture || capture->spoiled) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
+  if (!capture || capture->invalidated) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
   if (!capture->is_joined()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(capture->pieces)};
   return cudaSuccess;

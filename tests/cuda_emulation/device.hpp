@@ -51,7 +51,7 @@ struct Capture {
   };
   std::vector<Branch> branches;
   std::vector<Piece> pieces = {};  // in the order in which they were queued
-  bool spoiled = false;            // by a call that is not allowed during a capture
+  bool invalidated = false;        // by a call that is not allowed during a capture
 
   [[nodiscard]] bool is_joined() const {
     return std::all_of(branches.begin() + 1, branches.end(), [](auto const& b) { return b.joined == b.pieces; });
@@ -235,7 +235,7 @@ class Device {
     bool any = false;
     for (auto* const stream : streams_)
       if (stream->capture && stream->device == device && (!only || stream == only))
-        stream->capture->spoiled = any = true;
+        stream->capture->invalidated = any = true;
     return any;
   }
   /// Whether a copy is queued from or to [begin, begin + bytes), on a stream with another number.

@@ -30,9 +30,10 @@ cudaError_t launch(dim3 grid, dim3 block, void (*kernel)(Parameters...), Argumen
 /// Runs two warps of the kernel in a child process, which dies of the kernel's error.
 template <class... Parameters, class... Arguments>
 void check_death(std::string const& why, void (*kernel)(Parameters...), Arguments... arguments) {
-  auto const [status, said] = lockstep_test::death_of([&] { static_cast<void>(launch(1, 64, kernel, arguments...)); });
+  auto const [status, printed] =
+      lockstep_test::death_of([&] { static_cast<void>(launch(1, 64, kernel, arguments...)); });
   CHECK(WIFSIGNALED(status));
-  CHECK_MESSAGE(said.find(why) != std::string::npos, said);
+  CHECK_MESSAGE(printed.find(why) != std::string::npos, printed);
 }
 
 namespace LOCKSTEP_CUDA_ABI {
@@ -57,14 +58,14 @@ void turn(int* out) {
   out[blockIdx.x * 64 + threadIdx.x] = values[63 - threadIdx.x];
 }
 
-void meet() {
+void synchronize_lanes() {
   __syncthreads();
   __syncwarp();
   auto const other = __shfl_xor_sync(~0u, threadIdx.x, 1u);
   if (other != (threadIdx.x ^ 1)) cuda_emulation::refuse_to_go_on("a lane has the wrong value");
   __syncthreads();
 }
-void meet_here_and_there() {
+void synchronize_in_two_branches() {
   if (threadIdx.x < 32)
     __syncthreads();
   else
@@ -162,8 +163,8 @@ TEST_CASE("kernel arguments must be device memory, and aligned") {
 }
 
 TEST_CASE("all threads of a block must reach one barrier") {
-  CHECK(launch(2, 64, meet) == cudaSuccess);
-  check_death("threads that should meet wait at", meet_here_and_there);
+  CHECK(launch(2, 64, synchronize_lanes) == cudaSuccess);
+  check_death("threads that should meet wait at", synchronize_in_two_branches);
   check_death("for others, which wait elsewhere, have returned", meet_without_some);
   check_death("for others, which wait elsewhere, have returned", exchange_without_some);
   check_death("or do not exist", exchange_with_few);

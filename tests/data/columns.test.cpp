@@ -72,3 +72,30 @@ TEST_CASE("batches are equal if all columns refer to the same memory and rows an
   CHECK(batch != make(3, numbers.data() + 1, 5));
   CHECK(batch != make(3, numbers.data(), 6));
 }
+
+namespace {
+/// Copies nothing: gives tensors the space of a device at the same address.
+struct ToDevice {
+  using Space = CudaSpace;
+  template <class T, int Rank>
+  TensorView<T, Rank, CudaSpace> operator()(TensorView<T, Rank, HostSpace> from) const {
+    return {from.data, from.extent};
+  }
+};
+}  // namespace
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("a batch is copied to another space with all its columns, also by the function's former name") {
+  std::array<Index, 2> const positions{5, 9};
+  std::array<int, 2> const numbers{1, 2};
+  data::Columns<Sample> batch(2, {positions.data(), {2}}, 3);
+  std::get<2>(batch.columns()).values = {numbers.data(), {2}};
+  auto const copy = copied(batch, ToDevice{}), same = moved(batch, ToDevice{});
+  static_assert(std::is_same_v<decltype(copy), data::Columns<Sample, CudaSpace> const>);
+  CHECK(copy == same);
+  CHECK(copy.rows() == 2);
+  CHECK(copy.positions().data == positions.data());
+  CHECK(copy[&Sample::second].values.data == numbers.data());
+}
+#pragma GCC diagnostic pop

@@ -22,7 +22,7 @@ std::string rows(int count) {
 // Invalid input causes one clear sentence, exit code 2, no partial files, and no delay.
 struct Refusal {
   std::vector<std::string> arguments;
-  std::vector<std::string> says;  // each in the sentence
+  std::vector<std::string> phrases;  // each in the sentence
 };
 
 void check_refused(TemporaryFolder const& folder, Refusal const& refusal) {
@@ -37,7 +37,7 @@ void check_refused(TemporaryFolder const& folder, Refusal const& refusal) {
   CHECK(outcome.exit_code == 2);
   CHECK(outcome.lines_of_err() >= 1);
   CHECK(outcome.lines_of_err() <= 4);
-  for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not in the output: ", part);
+  for (auto const& part : refusal.phrases) CHECK_MESSAGE(contains(outcome.err, part), "not in the output: ", part);
   CHECK_FALSE(contains(outcome.err, "terminate called"));
   CHECK(outcome.out.empty());
   CHECK_FALSE(fs::exists(save_dir));

@@ -106,12 +106,12 @@ TEST_CASE("a file that is not a saved run is refused by name") {
   TemporaryFolder const folder;
   save_run(folder, "broken", "{\"parallel\": \"dp\",");
   save_run(folder, "short", "{\"parallel\": \"dp\"}");
-  auto const check = [](std::vector<std::string> const& arguments, std::string const& says) {
+  auto const check = [](std::vector<std::string> const& arguments, std::string const& message) {
     auto const outcome = run_example("compare", arguments);
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    CHECK(contains(outcome.err, says));
+    CHECK(contains(outcome.err, message));
   };
   check({}, "needs the directories");
   check({folder / "missing"}, "missing: holds no run.json");

@@ -99,12 +99,12 @@ TEST_CASE("a failed run is in the tables with its message, and does not stop the
 TEST_CASE("arguments that dp_vs_ddp does not support are refused in one sentence") {
   TemporaryFolder const folder;
   auto const trainer = example("text_classification");
-  auto const check = [](Words const& arguments, std::string const& says) {
+  auto const check = [](Words const& arguments, std::string const& message) {
     auto const outcome = run_example("dp_vs_ddp", arguments);
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    CHECK(contains(outcome.err, says));
+    CHECK(contains(outcome.err, message));
   };
   check({}, "needs the name of a trainer");
   check({"--devices", "1,2"}, "needs the name of a trainer");

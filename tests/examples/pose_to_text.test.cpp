@@ -369,7 +369,7 @@ TEST_CASE("a run resumed in the middle of an epoch ends with equal bits, and can
 
 TEST_CASE("one bad sample among many: fail, skip and substitute") {
   struct Case {
-    std::string says;
+    std::string message;
     void (*damage)(Data&);
     bool in_header = true;
   };
@@ -382,14 +382,14 @@ TEST_CASE("one bad sample among many: fail, skip and substitute") {
            {"pose9.npy: holds int32", [](Data& d) { d.write_pose<std::int32_t>(9, 4, 5, 1); }},
            {"pose9.npy: frame 3, joint 4 is not finite",
             [](Data& d) { d.write_pose(9, 4, 5, std::numeric_limits<float>::quiet_NaN()); }, false}}) {
-    CAPTURE(each.says);
+    CAPTURE(each.message);
     Data data;
     each.damage(data);
     auto const path = data.path();
     auto const fails = run({"--data", path});
     CAPTURE(fails.err);
     CHECK(fails.exit_code == 2);
-    CHECK(contains(fails.err, each.says));
+    CHECK(contains(fails.err, each.message));
     CHECK(fails.lines_of_err() <= 4);
     CHECK(contains(fails.out, "samples for training") != each.in_header);  // refused before a rank starts
     for (auto const* policy : {"skip", "substitute"}) {
@@ -446,12 +446,12 @@ TEST_CASE("the program refuses impossible requests before any rank starts") {
   std::filesystem::create_directory(empty);
   std::filesystem::create_directory(without);
   write_file(folder / "without/index.tsv", "file\ttext\tsplit\n");
-  auto const check = [&](Flags const& flags, std::string const& says) {
+  auto const check = [&](Flags const& flags, std::string const& message) {
     auto const outcome = run(flags);
-    CAPTURE(says);
+    CAPTURE(message);
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
-    CHECK(contains(outcome.err, says));
+    CHECK(contains(outcome.err, message));
     CHECK(outcome.lines_of_err() <= 4);
     CHECK_FALSE(contains(outcome.out, "samples for training"));
   };

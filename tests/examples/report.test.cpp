@@ -62,12 +62,12 @@ TEST_CASE("a GPU run is predicted with the link given by flags, or with an assum
 TEST_CASE("arguments that report does not support are refused in one sentence") {
   TemporaryFolder const folder;
   auto const directory = saved_run(folder);
-  auto const check = [](std::vector<std::string> const& arguments, std::string const& says) {
+  auto const check = [](std::vector<std::string> const& arguments, std::string const& message) {
     auto const outcome = run_example("report", arguments);
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    CHECK(contains(outcome.err, says));
+    CHECK(contains(outcome.err, message));
   };
   check({}, "needs the directory of a run");
   check({"--ranks", "2"}, "needs the directory of a run");

@@ -162,13 +162,13 @@ TEST_CASE("ranks that send 16-bit gradients send half the bytes, and learn equal
   // A gradient is rounded twice, by at most 2^-9 of its value each time. So are the steps, and their change of the
   // loss.
   auto const loss = [](json::Value const& of) { return of.at("final").at("eval_loss").number(); };
-  auto const fell = std::log(4.0) - loss(plain);
-  CHECK(fell > 0.3);
-  CHECK(std::abs(loss(wired) - loss(plain)) <= 0x1p-8 * fell);
+  auto const loss_decrease = std::log(4.0) - loss(plain);
+  CHECK(loss_decrease > 0.3);
+  CHECK(std::abs(loss(wired) - loss(plain)) <= 0x1p-8 * loss_decrease);
   // In float16 the first steps are skipped, a tenth of all, until the loss scale fits the sums.
   auto const half = run("half", {"--nproc", "2", "--gradient-wire", "fp16", "--precision", "fp16"});
   CHECK(half.at("skipped_steps").integer() * 10 <= half.at("steps").integer());
-  CHECK(std::abs(loss(half) - loss(plain)) <= 0.1 * fell);
+  CHECK(std::abs(loss(half) - loss(plain)) <= 0.1 * loss_decrease);
 }
 
 TEST_CASE("with --reproducible, one rank, two devices and four ranks learn equally, also in succession") {
@@ -318,10 +318,10 @@ TEST_CASE("texts longer than the model's limit are counted and reported once, an
     CHECK(outcome.exit_code == 0);
     return outcome.out;
   };
-  auto const told = out("7");
-  auto const note = told.find("note: 8 of 40 texts have more than 7 words");
+  auto const output = out("7");
+  auto const note = output.find("note: 8 of 40 texts have more than 7 words");
   CHECK(note != std::string::npos);
-  CHECK(told.find("texts have more than", note + 30) == std::string::npos);
+  CHECK(output.find("texts have more than", note + 30) == std::string::npos);
   CHECK_FALSE(contains(out("8"), "texts have more than"));
 }
 

@@ -229,20 +229,20 @@ TEST_CASE("trajectory: consecutive windows have each step once, with the return 
     auto const all = episodes(6, kind);
     auto const sizes = small(kind);
     auto const joined = windows_of(save_joined(folder / "joined", all), sizes, Windows::Begin::in_turn);
-    auto const apart = windows_of(save_apart(folder / "apart", all), sizes, Windows::Begin::in_turn);
+    auto const separate_files = windows_of(save_apart(folder / "apart", all), sizes, Windows::Begin::in_turn);
     auto const files = Episodes(folder / "joined", BadEpisodes::refuse);
     auto const scaling = Scaling::of(files, 1 << 20, 0, BadEpisodes::refuse);
-    REQUIRE(joined.size() == apart.size());
+    REQUIRE(joined.size() == separate_files.size());
     CHECK(joined.groups() == 6);
-    CHECK(joined.fingerprint() != apart.fingerprint());
-    CHECK(contains(apart.name(0), "episode_100.npz"));
+    CHECK(joined.fingerprint() != separate_files.fingerprint());
+    CHECK(contains(separate_files.name(0), "episode_100.npz"));
     CHECK(contains(joined.name(0), "joined, episode 0"));
     Index i = 0;
     for (Index e = 0; e < 6; ++e) {
       auto const& episode = all[static_cast<std::size_t>(e)];
       auto const steps = std::ssize(episode.rewards);
       for (Index begin = 0; begin < steps; begin += sizes.steps, ++i) {
-        auto const window = joined.get(i), same = apart.get(i);
+        auto const window = joined.get(i), same = separate_files.get(i);
         CHECK(joined.group(i) == e);
         CHECK(window.states == same.states);
         CHECK(window.returns == same.returns);
@@ -298,9 +298,9 @@ TEST_CASE("trajectory: a window of a long episode reads few rewards, and has the
   }
 
   // A bad reward ends each part before it, and no other, with the episode and the step.
-  auto spoiled = all;
-  spoiled[1].rewards[2000] = std::numeric_limits<float>::quiet_NaN();
-  Episodes const files(save_joined(folder / "spoiled", spoiled), BadEpisodes::refuse);
+  auto corrupted = all;
+  corrupted[1].rewards[2000] = std::numeric_limits<float>::quiet_NaN();
+  Episodes const files(save_joined(folder / "spoiled", corrupted), BadEpisodes::refuse);
   for (Index const first : {0, 1700, 1990})
     CHECK_THROWS_WITH_AS(files.read(1, first, first + 5, 5), doctest::Contains("rewards have a nan at step 2000"),
                          DataError);
@@ -443,22 +443,22 @@ TEST_CASE("trajectory: invalid input is refused in one sentence before any rank 
   auto const all = episodes(8, Actions::discrete);
   int number = 0;
   auto const fresh = [&] { return folder / ("data_" + std::to_string(++number)); };
-  auto const spoiled = [&](auto const& spoil) {  // one of many, as files and joined
+  auto const corrupted = [&](auto const& corrupt) {  // one of many, as files and joined
     auto some = all;
-    spoil(some[3]);
+    corrupt(some[3]);
     return some;
   };
   struct Refusal {
     std::string data;
-    Flags says, flags = {};
+    Flags message, flags = {};
   };
-  auto const nan = spoiled([](Steps& s) { s.states[4] = std::numeric_limits<float>::quiet_NaN(); });
-  auto const infinite = spoiled([](Steps& s) { s.rewards[2] = std::numeric_limits<float>::infinity(); });
-  auto const negative = spoiled([](Steps& s) { s.actions[1] = -1; });
-  auto const large = spoiled([](Steps& s) { s.actions[1] = 7; });
-  auto const too_large = spoiled([](Steps& s) { s.actions[1] = 20000; });
-  auto const none = spoiled([](Steps& s) { s = {}; });
-  auto const unequal = spoiled([](Steps& s) { s.actions.pop_back(); });
+  auto const nan = corrupted([](Steps& s) { s.states[4] = std::numeric_limits<float>::quiet_NaN(); });
+  auto const infinite = corrupted([](Steps& s) { s.rewards[2] = std::numeric_limits<float>::infinity(); });
+  auto const negative = corrupted([](Steps& s) { s.actions[1] = -1; });
+  auto const large = corrupted([](Steps& s) { s.actions[1] = 7; });
+  auto const too_large = corrupted([](Steps& s) { s.actions[1] = 20000; });
+  auto const none = corrupted([](Steps& s) { s = {}; });
+  auto const unequal = corrupted([](Steps& s) { s.actions.pop_back(); });
   std::vector<Refusal> refusals{
       {folder / "missing", {"missing: is not a folder"}},
       {save(folder, "file.npz", "x"), {"file.npz: is not a folder"}},
@@ -513,7 +513,7 @@ TEST_CASE("trajectory: invalid input is refused in one sentence before any rank 
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not in the output: ", part);
+    for (auto const& part : refusal.message) CHECK_MESSAGE(contains(outcome.err, part), "not in the output: ", part);
     CHECK(outcome.out.empty());
     CHECK_FALSE(fs::exists(folder / "saved"));
   }

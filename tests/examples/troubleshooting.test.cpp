@@ -43,7 +43,7 @@ struct Trainer {
     return all;
   }
   /// The complete output of a run.
-  std::string says(Words const& more, int code = 0) const {
+  std::string printed_by(Words const& more, int code = 0) const {
     auto const outcome = run_example("text_classification", flags(more));
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == code);
@@ -77,11 +77,11 @@ struct Trainer {
 };
 
 /// Checks that the page contains a part of a message, and that a program's output contains it.
-void check_quoted(std::string const& said, std::string const& part) {
+void check_quoted(std::string const& printed, std::string const& part) {
   static auto const page = read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/how-to/troubleshooting.md");
-  CAPTURE(said);
+  CAPTURE(printed);
   CHECK_MESSAGE(contains(page, part), "the page does not quote: ", part);
-  CHECK_MESSAGE(contains(said, part), "not in the output: ", part);
+  CHECK_MESSAGE(contains(printed, part), "not in the output: ", part);
 }
 
 }  // namespace
@@ -90,17 +90,17 @@ TEST_CASE("a name in use, and a missing rank, are reported") {
   Trainer const trainer;
   auto const port = std::to_string(20000 + ::getpid() % 10000);
   Words const soon{"--join-timeout", "2"};
-  auto const said = trainer.two_say(trainer.as_rank(0, port, soon), trainer.as_rank(0, port, soon));
-  check_quoted(said, "(Address already in use); another run of the same name is running on this host");
-  check_quoted(said, "text_classification: launch: of 2 ranks these have not joined within ");
+  auto const printed = trainer.two_say(trainer.as_rank(0, port, soon), trainer.as_rank(0, port, soon));
+  check_quoted(printed, "(Address already in use); another run of the same name is running on this host");
+  check_quoted(printed, "text_classification: launch: of 2 ranks these have not joined within ");
 }
 
 TEST_CASE("the first line reports the numbers of ranks and devices") {
   Trainer const trainer;
-  check_quoted(trainer.says({"--max-steps", "1"}),
+  check_quoted(trainer.printed_by({"--max-steps", "1"}),
                "text_classification: single, 1 rank x 1 device x 1 thread, engine self, ");
   check_quoted(
-      trainer.says({"--max-steps", "1", "--parallel", "dp", "--devices", "8", "--batch-size", "4"}),
+      trainer.printed_by({"--max-steps", "1", "--parallel", "dp", "--devices", "8", "--batch-size", "4"}),
       "note: --parallel dp with 8 devices: the first device sums all gradients and makes all updates, which takes "
       "longer with each device; --parallel ddp is faster beyond 4");
 }
@@ -108,7 +108,7 @@ TEST_CASE("the first line reports the numbers of ranks and devices") {
 #if !LOCKSTEP_SANITIZED  // sanitizers reserve more address space than is left
 TEST_CASE("an out-of-memory error is reported with the size of a device's memory") {
   Trainer const trainer;
-  check_quoted(trainer.says({"--dry-run"}),
+  check_quoted(trainer.printed_by({"--dry-run"}),
                " MB on a device for parameters, gradients, optimizer and the first batch's "
                "activations");
   auto const with_limit = [&](rlim_t mebibytes, Words const& more, int code) {
@@ -152,10 +152,10 @@ TEST_CASE("a killed rank is reported, with the kernel's most frequent reason") {
 TEST_CASE("runs that need not agree, and slower devices, are reported") {
   Trainer const trainer;
   auto const& folder = trainer.folder;
-  trainer.says({"--epochs", "2", "--save-dir", folder / "single"});
-  trainer.says({"--epochs", "2", "--save-dir", folder / "ddp", "--nproc", "2"});
+  trainer.printed_by({"--epochs", "2", "--save-dir", folder / "single"});
+  trainer.printed_by({"--epochs", "2", "--save-dir", folder / "ddp", "--nproc", "2"});
   auto const scaled =
-      trainer.says({"--epochs", "2", "--save-dir", folder / "a2", "--nproc", "2", "--lr-scaling", "linear"});
+      trainer.printed_by({"--epochs", "2", "--save-dir", folder / "a2", "--nproc", "2", "--lr-scaling", "linear"});
   check_quoted(scaled, "note: the learning rate is scaled up without warm-up; --warmup-epochs 1 makes the start safer");
   auto const compared = run_example("compare", {folder / "single", folder / "ddp", folder / "a2"}).out;
   check_quoted(compared, "ddp and single took other steps or batches, so they need not agree.");
@@ -167,9 +167,9 @@ TEST_CASE("runs that need not agree, and slower devices, are reported") {
 TEST_CASE("ranks with other flags are refused before the first step") {
   Trainer const trainer;
   auto const port = std::to_string(30000 + ::getpid() % 10000);
-  auto const said =
+  auto const printed =
       trainer.two_say(trainer.as_rank(0, port, {"--lr", "0.001"}), trainer.as_rank(1, port, {"--lr", "0.002"}));
-  check_quoted(said,
+  check_quoted(printed,
                "rank 1 has optimizer: learning rate = 0.002, but rank 0 has optimizer: learning rate = 0.001; start "
                "all ranks with the same program, flags and data, on one kind of processor");
 }
@@ -178,7 +178,7 @@ TEST_CASE("an awaited rank is named") {
   Trainer const trainer;
   auto const run = trainer.long_run({"--stall-timeout", "2"});
   ::kill(run->children().back(), SIGSTOP);
-  auto const said = run->wait(60).err;
-  check_quoted(said, "It is alive; the limit of ");
-  check_quoted(said, " s in operation ");
+  auto const printed = run->wait(60).err;
+  check_quoted(printed, "It is alive; the limit of ");
+  check_quoted(printed, " s in operation ");
 }

@@ -282,12 +282,12 @@ TEST_CASE("the program trains, reports classes, and evaluates its saved paramete
       run({"--data", data, "--epochs", "2", "--augment", "flip,brightness,shift", "--save-dir", saved});
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  for (auto const* said :
+  for (auto const* printed :
        {"36 clips of 3 x 8 x 10 for training\n", "12 clips of other videos for evaluation: jump 1, rest 9, walk 2\n",
         "    0  jump         3   8.33 %     4.0000\n", "    1  rest        27  75.00 %     0.4444\n",
         "    2  walk         6  16.67 %     2.0000\n", "new best f1 0.", " at step 9, saved to ", "macro mean",
         "confusion matrix"})
-    CHECK_MESSAGE(lockstep_test::contains(outcome.out, said), said);
+    CHECK_MESSAGE(lockstep_test::contains(outcome.out, printed), printed);
   auto const best = saved + "/checkpoints/best.safetensors";
   CHECK(std::filesystem::exists(best));
   CHECK(train::load_text(best, "classes") == "jump\nrest\nwalk\n");
@@ -362,20 +362,20 @@ TEST_CASE("one unreadable clip among many is an error by default, and skipped or
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 0);
     CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first one with the error: "));
-    auto const* const said = policy[1] == 'k' ? "note: 4 samples were skipped by" : " samples were replaced by";
-    CHECK(lockstep_test::contains(outcome.out, said));  // a substitute may be unreadable, too
+    auto const* const printed = policy[1] == 'k' ? "note: 4 samples were skipped by" : " samples were replaced by";
+    CHECK(lockstep_test::contains(outcome.out, printed));  // a substitute may be unreadable, too
   }
 }
 
 TEST_CASE("invalid data are refused in one sentence") {
   lockstep_test::TemporaryFolder const folder;
   struct Refusal {
-    Flags flags, says;
+    Flags flags, message;
   };
   std::vector<Refusal> refusals;
   std::string const header = "file,first_frame,label,video\n";
   int count = 0;
-  auto const with_index = [&](std::string const& rows, Flags says, Flags flags = {}) {
+  auto const with_index = [&](std::string const& rows, Flags message, Flags flags = {}) {
     auto const name = "data_" + std::to_string(count++);
     auto const root = index_of(folder, name, rows);
     write_frames(root + "/a.npy", 1, 3);
@@ -386,7 +386,7 @@ TEST_CASE("invalid data are refused in one sentence") {
     data::write_npy<float>(root + "/float.npy", std::vector<float>(240), {3, 8, 10});
     data::write_npy<std::uint8_t>(root + "/flat.npy", std::vector<std::uint8_t>(240), {240});
     flags.insert(flags.begin(), {"--data", root});
-    refusals.push_back({flags, std::move(says)});
+    refusals.push_back({flags, std::move(message)});
     return root;
   };
   std::string const a = "a.npy,0,x,v\n", b = "b.npy,0,y,w\n";
@@ -442,7 +442,7 @@ TEST_CASE("invalid data are refused in one sentence") {
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    for (auto const& part : refusal.says) CHECK_MESSAGE(lockstep_test::contains(outcome.err, part), part);
+    for (auto const& part : refusal.message) CHECK_MESSAGE(lockstep_test::contains(outcome.err, part), part);
     CHECK_FALSE(std::filesystem::exists(folder / "saved"));
   }
 }

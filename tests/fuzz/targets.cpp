@@ -178,9 +178,10 @@ void tar_index(std::string_view input) {
     }
   };
   static Files const files;
-  if (auto const beside = files / "a.tar.index"; !std::filesystem::is_symlink(beside)) {  // the index was rebuilt
-    std::filesystem::remove(beside);
-    std::filesystem::create_symlink(files.index.path(), beside);
+  if (auto const index_path = files / "a.tar.index";
+      !std::filesystem::is_symlink(index_path)) {  // the index was rebuilt
+    std::filesystem::remove(index_path);
+    std::filesystem::create_symlink(files.index.path(), index_path);
   }
   files.index.hold(files.first_line + std::string(input));
   read_samples(data::TarDataset(files / "a.tar"));

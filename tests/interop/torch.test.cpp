@@ -256,23 +256,23 @@ TEST_CASE("a gradient is reported as soon as backward has computed it, and excep
     float const* last;  // gradient of hidden.weight, the last in backward
     std::vector<Index> offsets;
     bool last_was_there = false, throws = false;
-  } heard{replica.gradient_data() + layout.entries()[0].offset, {}};
+  } recorder{replica.gradient_data() + layout.entries()[0].offset, {}};
   nn::ReadySink const sink{[](void* self, Index offset, Index) {
                              auto& h = *static_cast<Heard*>(self);
                              if (h.offsets.empty()) h.last_was_there = *h.last != 7;
                              h.offsets.push_back(offset);
                              if (h.throws) throw RankLost(3, "rank 3 is lost");
                            },
-                           &heard};
+                           &recorder};
   data::Collated const batch{data::PadCollate{}, points(9)};
   replica.run(batch.batch(), {.key = 1}, {}, sink);
-  CHECK(heard.offsets.size() == 4);
-  CHECK_FALSE(heard.last_was_there);
+  CHECK(recorder.offsets.size() == 4);
+  CHECK_FALSE(recorder.last_was_there);
   std::vector<float> const gradients(replica.gradient_data(), replica.gradient_data() + layout.size());
-  heard = {heard.last, {}, false, true};
+  recorder = {recorder.last, {}, false, true};
   CHECK_THROWS_WITH_AS(replica.run(batch.batch(), {.key = 1}, {}, sink), "rank 3 is lost", RankLost);
-  CHECK(heard.offsets.size() == 1);
-  heard.throws = false;
+  CHECK(recorder.offsets.size() == 1);
+  recorder.throws = false;
   replica.run(batch.batch(), {.key = 1}, {}, sink);
   CHECK(std::equal(gradients.begin(), gradients.end(), replica.gradient_data()));
 }

@@ -60,7 +60,7 @@ struct Batch {
   Side queries, keys;
   DropoutMask mask;
   std::vector<T> query, key, value, dout, bias;
-  Index sharers = 1;  // query heads per head of keys and values
+  Index heads_per_key_head = 1;  // query heads per head of keys and values
 
   explicit Batch(Options const& o)
       : options(o),

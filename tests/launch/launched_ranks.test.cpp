@@ -114,12 +114,12 @@ void run_as_launched_rank(std::function<int(World&)> const& train, double join_s
 
 TEST_CASE("rank: tells its world" * doctest::skip()) {
   run_as_launched_rank([](World& world) {
-    auto& meet = world.segment->control().ranks;
+    auto& rank_records = world.segment->control().ranks;
     Scratch::write("world" + std::to_string(world.rank),
                    std::to_string(world.size) + " " + std::to_string(world.local_rank) + " " + name(world.engine) +
                        " " + std::to_string(world.restarts) + " " + std::to_string(world.job));
     for (int r = 0; r < world.size; ++r)
-      while (meet[static_cast<std::size_t>(r)].pid.load() == 0) ::usleep(500);  // all map one page
+      while (rank_records[static_cast<std::size_t>(r)].pid.load() == 0) ::usleep(500);  // all map one page
     return 0;
   });
 }
@@ -226,11 +226,11 @@ TEST_CASE("a launcher's per-host values distinguish runs there, and do not keep 
   std::array<int, 2> pair{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
   FileDescriptor const held(pair[0]), other_end(pair[1]);
-  std::map<std::string, std::string> const alike{
+  std::map<std::string, std::string> const equal_values{
       {"MASTER_ADDR", "n1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"MPISPAWN_MPIRUN_ID", "4242"}};
   for (auto const launcher : {launch::Launcher::pmi, launch::Launcher::mvapich}) {
     CAPTURE(std::string(name(launcher)));
-    Variables const plain{alike, launcher};
+    Variables const plain{equal_values, launcher};
     for (auto const& variable :
          std::map<std::string, std::string>{{"PMI_FD", std::to_string(held.get())}, {"PMI_PORT", "n1:4711"}}) {
       CAPTURE(variable.first);
@@ -285,7 +285,7 @@ TEST_CASE("a refused rank reports the reason, also after the store is gone") {
 
 TEST_CASE("a rank that gives up before all have connected tells the others which ranks were missing") {
   launch::StoreServer const server({.job = 5, .size = 3});
-  std::string told[2];
+  std::string reported[2];
   std::vector<std::thread> ranks;
   for (int const rank : {0, 1})
     ranks.emplace_back([&, rank] {
@@ -298,12 +298,12 @@ TEST_CASE("a rank that gives up before all have connected tells the others which
       try {
         launch::detail::rendezvous(world, notifications, rank == 0 ? 0.2 : 600);
       } catch (lockstep::ConfigError const& error) {
-        told[rank] = error.what();
+        reported[rank] = error.what();
       }
     });
   for (auto& rank : ranks) rank.join();
-  CHECK(contains(told[0], "launch: of 3 ranks these have not joined within 0 s: "));
-  CHECK(contains(told[1], "rank 0 joined and ended before all ranks had joined: of 3 ranks these have not joined"));
+  CHECK(contains(reported[0], "launch: of 3 ranks these have not joined within 0 s: "));
+  CHECK(contains(reported[1], "rank 0 joined and ended before all ranks had joined: of 3 ranks these have not joined"));
 }
 
 TEST_CASE("if a store ends before all have connected, the error is the first rank's, which says why") {
@@ -336,8 +336,8 @@ TEST_CASE("a rank that ends after it has connected, and before all have, is name
 TEST_CASE("a signal does not end a wait for a file") {
   FileDescriptor const file(::eventfd(0, EFD_CLOEXEC));
   ::signal(SIGUSR1, [](int) {});
-  int told = -1;
-  std::thread waits([&] { told = launch::detail::readable(file.get(), lockstep::deadline_in(60)); });
+  int reported = -1;
+  std::thread waits([&] { reported = launch::detail::readable(file.get(), lockstep::deadline_in(60)); });
   for (int i = 0; i < 20; ++i) {
     ::pthread_kill(waits.native_handle(), SIGUSR1);
     ::usleep(1000);
@@ -345,7 +345,7 @@ TEST_CASE("a signal does not end a wait for a file") {
   ::eventfd_write(file.get(), 1);
   waits.join();
   ::signal(SIGUSR1, SIG_DFL);
-  CHECK(told == 1);
+  CHECK(reported == 1);
   ::eventfd_t count = 0;
   ::eventfd_read(file.get(), &count);
   CHECK_FALSE(launch::detail::readable(file.get(), lockstep::deadline_in(0.01)));
@@ -366,10 +366,10 @@ TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
   CHECK(end_of(pids[2]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not reached rank 0"));
   (void)end_of(pids[1]);
-  auto const lonely = start(command_of("rank: connects late"), several_hosts_variables_of(0, 2));
-  CHECK(end_of(lonely) == 2);
-  CHECK(
-      contains(Scratch::read("thrown" + std::to_string(lonely)), "have not joined within 0 s: 1; were they started?"));
+  auto const late_rank = start(command_of("rank: connects late"), several_hosts_variables_of(0, 2));
+  CHECK(end_of(late_rank) == 2);
+  CHECK(contains(Scratch::read("thrown" + std::to_string(late_rank)),
+                 "have not joined within 0 s: 1; were they started?"));
 }
 
 namespace {
@@ -659,7 +659,7 @@ TEST_CASE("rank: stops on request" * doctest::skip()) {
         while (!token.stop_requested() && world.segment->control().first_failure() < 0) ::usleep(500);
         Scratch::write("asked" + std::to_string(world.rank), token.stop_requested() ? "yes" : "no");
         if (world.rank == 0) ::usleep(400'000);
-        while (Scratch::read("deaf") == "yes") ::usleep(500);
+        while (Scratch::read("ignores signals") == "yes") ::usleep(500);
         return 128 + world.stop_request->signal();
       },
       60, 0.1, launch::OnSignal::request_stop);
@@ -673,7 +673,7 @@ TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signa
       CAPTURE(static_cast<int>(then));
       CAPTURE(several_hosts);
       Scratch const scratch;
-      if (then == Then::asked_again) Scratch::write("deaf", "yes");
+      if (then == Then::asked_again) Scratch::write("ignores signals", "yes");
       auto const pids = start_ranks(2, "rank: stops on request", several_hosts);
       await_file("ready0");
       await_file("ready1");
@@ -681,7 +681,7 @@ TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signa
         ::kill(pids[1], SIGKILL);
         await_file("asked0");
         CHECK(Scratch::read("asked0") == "no");
-        Scratch::write("deaf", "yes");
+        Scratch::write("ignores signals", "yes");
         ::kill(pids[0], SIGTERM);
         CHECK(end_of(pids[0]) == 128 + SIGTERM);
         CHECK(end_of(pids[1]) == 128 + SIGKILL);

@@ -108,10 +108,10 @@ TEST_CASE("a forked branch runs after earlier work of its stream, and before wor
   for (int value = 1; value < 6; ++value) {
     std::memset(from.data(), value, bytes);
     copy(stream.view(), first, from, cudaMemcpyHostToDevice);
-    auto const beside = stream.view().fork();
-    CHECK(beside.get() != stream.view().get());
-    CHECK(beside.get() == stream.view().fork().get());
-    copy(beside, second, first, cudaMemcpyDeviceToDevice);
+    auto const forked = stream.view().fork();
+    CHECK(forked.get() != stream.view().get());
+    CHECK(forked.get() == stream.view().fork().get());
+    copy(forked, second, first, cudaMemcpyDeviceToDevice);
     stream.view().join();
     copy(stream.view(), to, second, cudaMemcpyDeviceToHost);
     stream.view().synchronize();

@@ -52,8 +52,8 @@ TEST_CASE("branches are recorded with their stream, and replayed in parallel to 
   memory::CudaStream const stream;
   auto const work = [&](bool joins) {
     queue_add(stream.view(), by.view(1).data, by.view(1).data, 1);  // 21, 43, 87
-    auto const beside = stream.view().fork();
-    for (int i = 0; i < 3; ++i) queue_add(beside, other.view(1).data, by.view(1).data, 0);
+    auto const branch = stream.view().fork();
+    for (int i = 0; i < 3; ++i) queue_add(branch, other.view(1).data, by.view(1).data, 0);
     if (joins) stream.view().join();
     queue_add(stream.view(), to.view(1).data, other.view(1).data, 0);
   };

@@ -198,7 +198,7 @@ TEST_CASE("impossible sizes are refused, and no sum overflows") {
 }
 
 TEST_CASE("an address's chunk is found, also for adjacent chunks and descending addresses") {
-  struct Neighbours {
+  struct AdjacentBlocks {
     std::byte* arena;
     int* next;
     int step;
@@ -208,11 +208,11 @@ TEST_CASE("an address's chunk is found, also for adjacent chunks and descending 
       return {data, bytes, nullptr};
     }
   };
-  static_assert(lockstep::memory::MemoryResource<Neighbours>);
+  static_assert(lockstep::memory::MemoryResource<AdjacentBlocks>);
   auto const memory = HostResource{}.allocate(2 * mebibyte);
   for (int const step : {1, -1}) {
     int next = step == 1 ? 0 : 1;
-    Scratch scratch(Neighbours{memory.data(), &next, step});
+    Scratch scratch(AdjacentBlocks{memory.data(), &next, step});
     auto* const first = scratch.take(mebibyte);
     auto* const second = scratch.take(64);
     CHECK(second - first == step * static_cast<std::ptrdiff_t>(mebibyte));

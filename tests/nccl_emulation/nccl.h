@@ -105,10 +105,10 @@ struct Group {
 };
 
 /// State that outlives a call.
-struct Everywhere {
-  static Everywhere& instance() {
-    static Everywhere everywhere;
-    return everywhere;
+struct Registry {
+  static Registry& instance() {
+    static Registry registry;
+    return registry;
   }
   std::mutex mutex;
   std::uint64_t ids = 0;
@@ -279,28 +279,28 @@ inline char const* ncclGetErrorString(ncclResult_t result) {
 inline char const* ncclGetLastError(ncclComm_t) { return ""; }
 
 inline ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  auto& everywhere = nccl_emulation::Everywhere::instance();
-  std::lock_guard const lock(everywhere.mutex);
-  auto const number = ++everywhere.ids;
+  auto& registry = nccl_emulation::Registry::instance();
+  std::lock_guard const lock(registry.mutex);
+  auto const number = ++registry.ids;
   std::memcpy(id->internal, &number, sizeof number);
   return ncclSuccess;
 }
 inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* to, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (config->blocking != 0 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
-  auto& everywhere = nccl_emulation::Everywhere::instance();
+  auto& registry = nccl_emulation::Registry::instance();
   std::uint64_t number = 0;
   std::memcpy(&number, id.internal, sizeof number);
-  std::lock_guard const lock(everywhere.mutex);
-  auto& group = everywhere.groups[number];
+  std::lock_guard const lock(registry.mutex);
+  auto& group = registry.groups[number];
   if (!group) group = std::make_shared<nccl_emulation::Group>(ranks);
   std::lock_guard const lock_group(group->mutex);
   ++group->joined;
-  ++everywhere.communicators;
+  ++registry.communicators;
   *to = joined(group, rank);
   return ncclInProgress;
 }
 inline ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* state) {
-  auto const failure = nccl_emulation::Everywhere::instance().failure.load();
+  auto const failure = nccl_emulation::Registry::instance().failure.load();
   std::lock_guard const lock(c->group->mutex);
   bool const waits = c->group->joined < c->group->size || nccl_emulation::connects(c);
   if (!waits && c->looks > 0) --c->looks;
@@ -317,13 +317,13 @@ inline ncclResult_t ncclCommFinalize(ncclComm_t c) {
 }
 inline ncclResult_t ncclCommDestroy(ncclComm_t c) {
   if (!c->finalized || c->looks > 0) return ncclInvalidUsage;
-  ++nccl_emulation::Everywhere::instance().destroyed;
+  ++nccl_emulation::Registry::instance().destroyed;
   return delete c, ncclSuccess;
 }
 /// Waits until recordings are destroyed, as NCCL does: forever, if their owner calls it.
 inline ncclResult_t ncclCommAbort(ncclComm_t c) {
   *c->aborted = true;
-  ++nccl_emulation::Everywhere::instance().aborted;
+  ++nccl_emulation::Registry::instance().aborted;
   for (int looks = 0; c->recordings.use_count() > 1; ++looks) {
     if (looks == 10'000)
       cuda_emulation::refuse_to_go_on("a communicator of recordings is aborted, which waits for them");
@@ -356,7 +356,7 @@ inline ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t* 
   if (!part) part = std::make_shared<nccl_emulation::Group>(static_cast<int>(mine.size()));
   std::lock_guard const lock_part(part->mutex);
   ++part->joined;
-  ++nccl_emulation::Everywhere::instance().communicators;
+  ++nccl_emulation::Registry::instance().communicators;
   *to = joined(part, rank);
   c->looks = 2;
   return ncclInProgress;
@@ -374,12 +374,12 @@ inline ncclResult_t ncclMemFree(void* memory) {
 }
 inline ncclResult_t ncclCommRegister(ncclComm_t c, void* memory, std::size_t, void** handle) {
   if (nccl_emulation::busy(c)) return ncclInvalidUsage;
-  ++nccl_emulation::Everywhere::instance().registered;
+  ++nccl_emulation::Registry::instance().registered;
   return *handle = memory, ncclSuccess;
 }
 inline ncclResult_t ncclCommDeregister(ncclComm_t c, void*) {
   if (nccl_emulation::busy(c)) cuda_emulation::refuse_to_go_on("memory is deregistered while NCCL is busy");
-  --nccl_emulation::Everywhere::instance().registered;
+  --nccl_emulation::Registry::instance().registered;
   return ncclSuccess;
 }
 

@@ -100,8 +100,8 @@ TEST_CASE("Adam has PyTorch's defaults, without decay, and follows the settings 
 TEST_CASE("invalid settings of Adam are refused by name") {
   CHECK_NOTHROW(Adam{}.check());
   CHECK_NOTHROW((Adam{.learning_rate = 0, .beta1 = 0, .beta2 = 0, .epsilon = 0}.check()));
-  auto const refused = [](Adam const& adam, char const* says) {
-    CHECK_THROWS_WITH_AS(adam.check(), says, lockstep::ConfigError);
+  auto const refused = [](Adam const& adam, char const* message) {
+    CHECK_THROWS_WITH_AS(adam.check(), message, lockstep::ConfigError);
   };
   refused({.learning_rate = -1}, "Adam: learning_rate is -1.000000; it must be a finite number of at least 0");
   refused({.beta1 = 1}, "Adam: beta1 is 1.000000; it must be at least 0 and below 1");

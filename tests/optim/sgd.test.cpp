@@ -102,8 +102,8 @@ TEST_CASE("SGD has no momentum and decay by default, and follows the settings of
 
 TEST_CASE("invalid settings of SGD are refused by name") {
   CHECK_NOTHROW(SGD{}.check());
-  auto const refused = [](SGD const& sgd, char const* says) {
-    CHECK_THROWS_WITH_AS(sgd.check(), says, lockstep::ConfigError);
+  auto const refused = [](SGD const& sgd, char const* message) {
+    CHECK_THROWS_WITH_AS(sgd.check(), message, lockstep::ConfigError);
   };
   refused({.learning_rate = -1}, "SGD: learning_rate is -1.000000; it must be a finite number of at least 0");
   refused({.momentum = 1}, "SGD: momentum is 1.000000; it must be at least 0 and below 1");

@@ -11,10 +11,10 @@ using namespace lockstep;
 namespace {
 /// Compares the entries of `fill(agreement, rank)` over `ranks` thread ranks. @returns how many ranks threw
 template <class Fill>
-std::string said_by_all(int ranks, Fill fill) {
+std::string messages_of_all(int ranks, Fill fill) {
   launch::Options options;
   options.threads = ranks;
-  std::vector<std::string> said(static_cast<std::size_t>(ranks));
+  std::vector<std::string> messages(static_cast<std::size_t>(ranks));
   launch::run(options, [&](launch::World& world) {
     auto communicator = comm::connect(world);
     parallel::Agreement agreement;
@@ -22,19 +22,19 @@ std::string said_by_all(int ranks, Fill fill) {
     try {
       agreement.check(communicator);
     } catch (CollectiveMismatch const& error) {
-      said[static_cast<std::size_t>(world.rank)] = error.what();
+      messages[static_cast<std::size_t>(world.rank)] = error.what();
     }
     return 0;
   });
-  for (auto const& each : said) CHECK(each == said[0]);
-  return said[0];
+  for (auto const& each : messages) CHECK(each == messages[0]);
+  return messages[0];
 }
 }  // namespace
 
 TEST_CASE("ranks that agree continue, whatever the fields") {
   for (int ranks : {1, 2, 3}) {
-    CHECK(said_by_all(ranks, [](parallel::Agreement&, int) {}) == "");
-    CHECK(said_by_all(ranks, [](parallel::Agreement& a, int) {
+    CHECK(messages_of_all(ranks, [](parallel::Agreement&, int) {}) == "");
+    CHECK(messages_of_all(ranks, [](parallel::Agreement& a, int) {
             a.add("seed", Index{1});
             a.add("rate", 0.1);
             a.add("name", "x");
@@ -43,12 +43,12 @@ TEST_CASE("ranks that agree continue, whatever the fields") {
 }
 
 TEST_CASE("all ranks get the first differing field with its rank and both values") {
-  auto const said = said_by_all(4, [](parallel::Agreement& a, int rank) {
+  auto const messages = messages_of_all(4, [](parallel::Agreement& a, int rank) {
     a.add("seed", Index{7});
     a.add("rate", rank == 2 ? 0.25 : 0.5);
     a.add("name", rank == 3 ? "y" : "x");
   });
-  CHECK(said.starts_with("rank 2 has rate = 0.25, but rank 0 has rate = 0.5; start all ranks"));
+  CHECK(messages.starts_with("rank 2 has rate = 0.25, but rank 0 has rate = 0.5; start all ranks"));
 }
 
 TEST_CASE("fields of only one rank are reported as well, on any rank") {
@@ -58,15 +58,16 @@ TEST_CASE("fields of only one rank are reported as well, on any rank") {
       if (rank == which) a.add("name", "x");
     };
   };
-  CHECK(said_by_all(2, more(1)).starts_with("rank 1 has name = x, but rank 0 has nothing more;"));
-  CHECK(said_by_all(2, more(0)).starts_with("rank 1 has nothing more, but rank 0 has name = x;"));
-  CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) {
+  CHECK(messages_of_all(2, more(1)).starts_with("rank 1 has name = x, but rank 0 has nothing more;"));
+  CHECK(messages_of_all(2, more(0)).starts_with("rank 1 has nothing more, but rank 0 has name = x;"));
+  CHECK(messages_of_all(2, [](parallel::Agreement& a, int rank) {
           a.add(rank == 0 ? "a" : "b", Index{1});
         }).starts_with("rank 1 has b = 1, but rank 0 has a = 1;"));
 }
 
 TEST_CASE("fields are not confused by concatenation, and numbers are compared to the last bit") {
-  CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) { rank == 0 ? a.add("ab", "c") : a.add("a", "bc"); }) !=
+  CHECK(messages_of_all(2, [](parallel::Agreement& a, int rank) { rank == 0 ? a.add("ab", "c") : a.add("a", "bc"); }) !=
         "");
-  CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) { a.add("x", rank == 0 ? 0.1 : 0.1 + 0x1p-56); }) != "");
+  CHECK(messages_of_all(2, [](parallel::Agreement& a, int rank) { a.add("x", rank == 0 ? 0.1 : 0.1 + 0x1p-56); }) !=
+        "");
 }

@@ -56,14 +56,14 @@ TEST_CASE("after a fork, they report missing threads, and are destroyed") {
   auto const child = ::fork();
   if (child == 0) {
     ::alarm(60);
-    bool told = false;
+    bool explained = false;
     try {
       threads->run([](int) {});
     } catch (ConfigError const& error) {
-      told = std::string(error.what()).find("make trainers after the fork") != std::string::npos;
+      explained = std::string(error.what()).find("make trainers after the fork") != std::string::npos;
     }
     threads.reset();
-    ::_exit(told ? 0 : 1);
+    ::_exit(explained ? 0 : 1);
   }
   int status = 1;
   REQUIRE(::waitpid(child, &status, 0) == child);

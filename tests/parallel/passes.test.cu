@@ -40,9 +40,9 @@ struct Batch {
   bool second = false;                              // whether the second head makes the prediction
   bool operator==(Batch const&) const = default;
 };
-template <class Space, class Move>
-Batch<typename Move::Space> moved(Batch<Space> const& batch, Move const& move) {
-  return {move(batch.x), move(batch.labels), move(batch.positions), batch.second};
+template <class Space, class Copy>
+Batch<typename Copy::Space> copied(Batch<Space> const& batch, Copy const& copy) {
+  return {copy(batch.x), copy(batch.labels), copy(batch.positions), batch.second};
 }
 
 /// Counts how often the host runs it. Some passes do not use all parameters.

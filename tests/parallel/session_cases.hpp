@@ -20,7 +20,7 @@ inline constexpr float start_value = 0.5f;
 inline constexpr double rate = 0.01;
 
 /// `shards` batches of samples 1, 2, 3, … with targets 2 x, distributed round robin.
-inline std::vector<toy::Batch> deal(int samples, int shards, int first = 1) {
+inline std::vector<toy::Batch> batches_of_shards(int samples, int shards, int first = 1) {
   std::vector<toy::Batch> batches(static_cast<std::size_t>(shards));
   for (int i = 0; i < samples; ++i) {
     auto& batch = batches[static_cast<std::size_t>(i % shards)];
@@ -51,18 +51,18 @@ void check_step(Session& session, nn::ParameterLayout const& layout, int samples
   auto const at = static_cast<std::size_t>(layout.entries()[1].offset),
              unused = static_cast<std::size_t>(layout.entries()[0].offset);
   double const before = session.values()[at], unused_before = session.values()[unused];
-  bool const asks = micro > 1;  // the last shard's process
+  bool const runs_micro_steps = micro > 1;  // the last shard's process
   Exact exact;
   for (int m = 0; m < micro; ++m) {
-    auto const batches = deal(samples, all, 1 + m * samples);
+    auto const batches = batches_of_shards(samples, all, 1 + m * samples);
     exact.add(batches, before);
     session.micro_step(
         std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-        {.key = 1, .first = m == 0, .last = m == micro - 1, .stop = asks && first + count == all});
+        {.key = 1, .first = m == 0, .last = m == micro - 1, .stop = runs_micro_steps && first + count == all});
   }
   auto const loss = session.update(optim::SGD{.learning_rate = rate}, {.step = 1, .learning_rate = rate});
   CHECK(loss.weight == exact.weight);
-  CHECK(session.stop_requested() == asks);
+  CHECK(session.stop_requested() == runs_micro_steps);
   if (exact.weight == 0) {
     CHECK(session.values()[at] == before);
     return;
@@ -97,7 +97,7 @@ struct Counting {
 /// Each replica stores its own samples' result, until all take the first one's; updates do not change it.
 template <class Session>
 void check_buffers(Session& session, int first, int count, int all) {
-  auto const batches = deal(all + 1, all);  // the first shard has two samples, the others one
+  auto const batches = batches_of_shards(all + 1, all);  // the first shard has two samples, the others one
   for (int step = 1; step <= 2; ++step) {
     session.micro_step(
         std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),

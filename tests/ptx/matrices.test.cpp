@@ -199,7 +199,7 @@ TEST_CASE("matrix loads need written, aligned and complete rows") {
               kernel(rows + "setp.eq.u32 %p1, %r1, 3;\n@%p1 bra $L1;\n" + load_all + "$L1:\nbar.sync 0;", shared),
               in.data(), out.data());
   auto const few = lockstep_test::death_of([&] { run(kernel(rows + load_all, shared), in.data(), out.data(), 31); });
-  CHECK_MESSAGE(few.said.find("a partial warp computes with matrices") != std::string::npos, few.said);
+  CHECK_MESSAGE(few.printed.find("a partial warp computes with matrices") != std::string::npos, few.printed);
 }
 
 TEST_CASE("asynchronous copies are visible after the wait, and fill unread bytes with zeros") {

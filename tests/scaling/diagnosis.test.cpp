@@ -34,7 +34,7 @@ Diagnosis fed() {
 }
 
 bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
-std::string said(Diagnosis const& diagnosis) { return scaling::detail::lines(diagnosis.remedies()); }
+std::string printed(Diagnosis const& diagnosis) { return scaling::detail::lines(diagnosis.remedies()); }
 
 }  // namespace
 
@@ -47,95 +47,95 @@ TEST_CASE("waiting for the loader comes first, with the number of workers that w
   CHECK(remedies[0].description == "the loader gives 100 samples/s, the model takes 200: --num-workers 3");
   CHECK(contains(diagnosis.text(), "+100 %  the loader gives 100"));
   diagnosis.cores = 5;
-  CHECK(contains(said(diagnosis), "--num-workers 3 if more cores are available, all 5 are in use"));
+  CHECK(contains(printed(diagnosis), "--num-workers 3 if more cores are available, all 5 are in use"));
   diagnosis.num_workers = 0;
-  CHECK(contains(said(diagnosis), "--num-workers 1 or more"));
+  CHECK(contains(printed(diagnosis), "--num-workers 1 or more"));
   diagnosis.num_workers = 1;
   diagnosis.loader_samples_per_second = 215;
-  CHECK(contains(said(diagnosis), "--num-workers 2"));
+  CHECK(contains(printed(diagnosis), "--num-workers 2"));
   diagnosis.loader_samples_per_second = 225;
-  CHECK(contains(said(diagnosis), "a larger --prefetch"));
+  CHECK(contains(printed(diagnosis), "a larger --prefetch"));
 }
 
 TEST_CASE("bfloat16 is suggested without a number if the processor has tiles for it and computing dominates the step") {
   auto diagnosis = fed();
-  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  CHECK_FALSE(contains(printed(diagnosis), "bf16"));
   diagnosis.can_use_bfloat16 = true;
   auto const last = diagnosis.remedies().back();
   CHECK(contains(last.description, "--precision bf16"));
   CHECK(last.gain == 0);
-  CHECK_FALSE(contains(said([] {
+  CHECK_FALSE(contains(printed([] {
                          auto waits = starved();
                          waits.can_use_bfloat16 = true;  // half of the step is waiting, a little is the optimizer
                          return waits;
                        }()),
                        "bf16"));
   diagnosis.on_host = false;
-  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  CHECK_FALSE(contains(printed(diagnosis), "bf16"));
 }
 
 TEST_CASE("oneDNN is suggested without a number if convolutions lack it and computing dominates the step") {
   auto diagnosis = fed();
-  CHECK_FALSE(contains(said(diagnosis), "onednn"));
+  CHECK_FALSE(contains(printed(diagnosis), "onednn"));
   diagnosis.can_use_onednn = true;
   auto const last = diagnosis.remedies().back();
   CHECK(contains(last.description, "lockstep::onednn linked to the program"));
   CHECK(last.gain == 0);
   auto waits = starved();
   waits.can_use_onednn = true;
-  CHECK_FALSE(contains(said(waits), "onednn"));
+  CHECK_FALSE(contains(printed(waits), "onednn"));
   diagnosis.on_host = false;
-  CHECK_FALSE(contains(said(diagnosis), "onednn"));
+  CHECK_FALSE(contains(printed(diagnosis), "onednn"));
 }
 
 TEST_CASE("a loader with almost no throughput, or without measurements") {
   auto diagnosis = starved();
   diagnosis.loader_samples_per_second = 1e-8;  // 22 thousand million workers
-  CHECK(contains(said(diagnosis), "the model takes 200: --num-workers 220000000"));
+  CHECK(contains(printed(diagnosis), "the model takes 200: --num-workers 220000000"));
   diagnosis.on_host = false;
-  CHECK(contains(said(diagnosis), "the model takes 200: --num-workers 220000000"));
+  CHECK(contains(printed(diagnosis), "the model takes 200: --num-workers 220000000"));
   diagnosis.loader_samples_per_second = 0;
-  CHECK(contains(said(diagnosis), "the loader gives 0 samples/s, the model takes 200: samples that are cheaper"));
-  CHECK_FALSE(contains(said(diagnosis), "--num-workers"));
+  CHECK(contains(printed(diagnosis), "the loader gives 0 samples/s, the model takes 200: samples that are cheaper"));
+  CHECK_FALSE(contains(printed(diagnosis), "--num-workers"));
 }
 
 TEST_CASE("a fast loader costs the speed difference to replayed steps, on the host") {
   auto diagnosis = fed();
-  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  CHECK_FALSE(contains(printed(diagnosis), "making batches"));
   diagnosis.replayed_samples_per_second = 230;
-  CHECK(contains(said(diagnosis), "+ 15 %  making batches takes cores from training"));
+  CHECK(contains(printed(diagnosis), "+ 15 %  making batches takes cores from training"));
   diagnosis.loader_samples_per_second = 1e6;  // loading needs almost no time: replayed steps were faster by chance
-  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  CHECK_FALSE(contains(printed(diagnosis), "making batches"));
   diagnosis.num_workers = 3, diagnosis.ranks_here = 2, diagnosis.shards_here = diagnosis.cores = 4;
   diagnosis.replayed_samples_per_second = 300;
   diagnosis.loader_samples_per_second = 5000;  // 0.04 of the time of 6 workers, in addition to 4 training threads
-  CHECK(contains(said(diagnosis), "+  6 %  making batches"));
+  CHECK(contains(printed(diagnosis), "+  6 %  making batches"));
   diagnosis.num_workers = 0;
-  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  CHECK_FALSE(contains(printed(diagnosis), "making batches"));
   diagnosis.num_workers = 3;
   diagnosis.on_host = false;
-  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  CHECK_FALSE(contains(printed(diagnosis), "making batches"));
 }
 
 TEST_CASE("idle cores are counted, and so are threads that share a core") {
   auto diagnosis = fed();
   diagnosis.cores = 2;  // 150 of 160 ms would take half as long
-  CHECK(contains(said(diagnosis), "+ 88 %  at best: 1 of 2 cores have no training thread"));
-  CHECK(contains(said(diagnosis), "or --threads 2"));
+  CHECK(contains(printed(diagnosis), "+ 88 %  at best: 1 of 2 cores have no training thread"));
+  CHECK(contains(printed(diagnosis), "or --threads 2"));
   diagnosis.shards_here = 3;
   diagnosis.cores = 4;  // three have one each, and none can have two
-  CHECK(contains(said(diagnosis), "1 of 4 cores have no training thread: more --nproc or --devices"));
-  CHECK_FALSE(contains(said(diagnosis), "--threads"));
+  CHECK(contains(printed(diagnosis), "1 of 4 cores have no training thread: more --nproc or --devices"));
+  CHECK_FALSE(contains(printed(diagnosis), "--threads"));
   diagnosis = fed();
   diagnosis.cores = 2;
   diagnosis.on_host = false;
-  CHECK_FALSE(contains(said(diagnosis), "training thread"));
+  CHECK_FALSE(contains(printed(diagnosis), "training thread"));
   diagnosis = fed();
   diagnosis.profile.threads = 2;
-  CHECK(contains(said(diagnosis), "2 training threads share 1 cores: --threads 1, or fewer ranks"));
+  CHECK(contains(printed(diagnosis), "2 training threads share 1 cores: --threads 1, or fewer ranks"));
   diagnosis.profile.threads = 1;
   diagnosis.shards_here = 2;
-  CHECK(contains(said(diagnosis), "2 training threads share 1 cores: fewer ranks"));
+  CHECK(contains(printed(diagnosis), "2 training threads share 1 cores: fewer ranks"));
 }
 
 TEST_CASE("the fixed work of a step is divided among more samples in a larger batch") {
@@ -151,7 +151,7 @@ TEST_CASE("the fixed work of a step is divided among more samples in a larger ba
 TEST_CASE("a rank that delays the others is named") {
   auto diagnosis = fed();
   diagnosis.profile.slowest = {.rank = 3, .phase = "data", .ms = 60, .min_ms = 20, .lag_ms = 40};
-  CHECK(contains(said(diagnosis), "+ 33 %  the others wait for rank 3, whose data"));
+  CHECK(contains(printed(diagnosis), "+ 33 %  the others wait for rank 3, whose data"));
 }
 
 // 200 samples/s: steps of 40 in 200 ms, on two ranks of this host.
@@ -244,17 +244,17 @@ TEST_CASE("a GPU's work is shown with a remedy for its limit") {
                  "ms, 50 % of passes as CUDA graphs"));
   REQUIRE(diagnosis.remedies().size() == 1);
   CHECK(diagnosis.remedies()[0].gain == doctest::Approx(1));  // half of the step
-  CHECK(contains(said(diagnosis), "at best, without waits of the GPU for the host: batches with fewer"));
+  CHECK(contains(printed(diagnosis), "at best, without waits of the GPU for the host: batches with fewer"));
   diagnosis.profile.gpu.busy_ms = 0.9;
-  CHECK(contains(said(diagnosis), "a larger --batch-size has larger kernels"));
-  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  CHECK(contains(printed(diagnosis), "a larger --batch-size has larger kernels"));
+  CHECK_FALSE(contains(printed(diagnosis), "bf16"));
   auto& gpu = diagnosis.profile.gpu;
   gpu.kernels = 50, gpu.product_ms = 0.4, gpu.memory_ms = 0.1;
-  CHECK(contains(said(diagnosis), "--precision bf16 uses the GPU's tensor cores"));
+  CHECK(contains(printed(diagnosis), "--precision bf16 uses the GPU's tensor cores"));
   gpu.product_ms = 0.05;
-  CHECK(contains(said(diagnosis), "--precision bf16 halves the bytes"));
+  CHECK(contains(printed(diagnosis), "--precision bf16 halves the bytes"));
   diagnosis.can_use_bfloat16 = false;
-  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  CHECK_FALSE(contains(printed(diagnosis), "bf16"));
   gpu = {};
   CHECK_FALSE(contains(diagnosis.text(), "the GPU in a step"));
 }

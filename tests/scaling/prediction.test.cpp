@@ -79,9 +79,9 @@ TEST_CASE("a step over a network is predicted within 3 % from one rank's gradien
     auto const work = measured_alone(*backward);
     for (auto const& cost : {CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {1e-3, 1e-8}, {20e-3, 1e-8}, {5e-6, 1e-7}}) {
       CAPTURE(cost.latency_seconds);
-      auto const truth = measured_together(*backward, cost);
+      auto const measured = measured_together(*backward, cost);
       auto const predicted = predict(work, 2, cost).step_seconds;
-      CHECK(predicted == doctest::Approx(truth).epsilon(0.03).scale(0));
+      CHECK(predicted == doctest::Approx(measured).epsilon(0.03).scale(0));
       ++compared;
     }
   }

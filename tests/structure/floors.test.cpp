@@ -41,7 +41,7 @@ bool is_protozero_header(std::string_view name) { return name.starts_with("proto
 bool is_nccl_header(std::string_view name) { return name == "nccl.h"; }
 
 /// Returns why `header` (relative to include/lockstep) may not include `included` (with its brackets); empty if it may.
-std::string objection(std::string_view header, std::string_view included) {
+std::string violation(std::string_view header, std::string_view included) {
   if (included.front() != '<') return "an include is written in angle brackets, from the root of include/";
   std::string_view name = included.substr(1, included.size() - 2);
   auto const from = folder_of(header);
@@ -99,42 +99,42 @@ std::string cycle_in(std::map<std::string, std::set<std::string>> const& edges) 
 }  // namespace
 
 TEST_CASE("the floor rules refuse upward includes") {
-  CHECK(objection("data/a.hpp", "<lockstep/core/b.hpp>").empty());
-  CHECK(objection("data/a.hpp", "<vector>").empty());
-  CHECK(objection("data/a.hpp", "<sys/mman.h>").empty());
-  CHECK(objection("data/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
-  CHECK(objection("kernel/gemm/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
-  CHECK(objection("kernel/gemm/a.hpp", "<lockstep/kernel/detail/b.hpp>").empty());
-  CHECK_FALSE(objection("kernel/linear/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
-  CHECK_FALSE(objection("kernel/detail/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
-  CHECK(objection("app/a.hpp", "<CLI/CLI.hpp>").empty());
-  CHECK(objection("memory/a.cuh", "<cuda_runtime.h>").empty());
-  CHECK(objection("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
-  CHECK(objection("kernel/detail/a_cudnn.cuh", "<cudnn.h>").empty());
-  CHECK(objection("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
-  CHECK(objection("data/text/detail/a_utf8proc.hpp", "<utf8proc.h>").empty());
-  CHECK_FALSE(objection("data/text/a.hpp", "<utf8proc.h>").empty());
-  CHECK(objection("train/detail/a_protozero.hpp", "<protozero/pbf_writer.hpp>").empty());
-  CHECK_FALSE(objection("train/a.hpp", "<protozero/pbf_writer.hpp>").empty());
-  CHECK(objection("comm/detail/a_mpi.hpp", "<mpi.h>").empty());
-  CHECK_FALSE(objection("comm/a.hpp", "<mpi.h>").empty());
-  CHECK(objection("comm/detail/a_nccl.cuh", "<nccl.h>").empty());
-  CHECK_FALSE(objection("comm/a.cuh", "<nccl.h>").empty());
-  CHECK_FALSE(objection("data/source/a.hpp", "<zstd.h>").empty());
-  CHECK_FALSE(objection("kernel/a.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
-  CHECK_FALSE(objection("data/a.hpp", "<lockstep/kernel/b.hpp>").empty());
-  CHECK_FALSE(objection("core/a.hpp", "<lockstep/memory/b.hpp>").empty());
-  CHECK_FALSE(objection("nn/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
-  CHECK_FALSE(objection("nn/a.hpp", "<lockstep/lockstep.hpp>").empty());
-  CHECK_FALSE(objection("nn/a.hpp", "<lockstep/elsewhere/b.hpp>").empty());
-  CHECK_FALSE(objection("elsewhere/a.hpp", "<lockstep/core/b.hpp>").empty());
-  CHECK_FALSE(objection("nn/a.hpp", "\"b.hpp\"").empty());
-  CHECK_FALSE(objection("train/a.hpp", "<CLI/CLI.hpp>").empty());
-  CHECK_FALSE(objection("memory/a.hpp", "<cuda_runtime.h>").empty());
-  CHECK_FALSE(objection("kernel/a.cuh", "<cudnn.h>").empty());
-  CHECK_FALSE(objection("memory/a.hpp", "<lockstep/memory/b.cuh>").empty());
-  CHECK(objection("memory/a.hpp", "<lockstep/memory/a.ipp>").empty());
-  CHECK_FALSE(objection("memory/b.hpp", "<lockstep/memory/a.ipp>").empty());
+  CHECK(violation("data/a.hpp", "<lockstep/core/b.hpp>").empty());
+  CHECK(violation("data/a.hpp", "<vector>").empty());
+  CHECK(violation("data/a.hpp", "<sys/mman.h>").empty());
+  CHECK(violation("data/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
+  CHECK(violation("kernel/gemm/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
+  CHECK(violation("kernel/gemm/a.hpp", "<lockstep/kernel/detail/b.hpp>").empty());
+  CHECK_FALSE(violation("kernel/linear/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
+  CHECK_FALSE(violation("kernel/detail/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
+  CHECK(violation("app/a.hpp", "<CLI/CLI.hpp>").empty());
+  CHECK(violation("memory/a.cuh", "<cuda_runtime.h>").empty());
+  CHECK(violation("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
+  CHECK(violation("kernel/detail/a_cudnn.cuh", "<cudnn.h>").empty());
+  CHECK(violation("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
+  CHECK(violation("data/text/detail/a_utf8proc.hpp", "<utf8proc.h>").empty());
+  CHECK_FALSE(violation("data/text/a.hpp", "<utf8proc.h>").empty());
+  CHECK(violation("train/detail/a_protozero.hpp", "<protozero/pbf_writer.hpp>").empty());
+  CHECK_FALSE(violation("train/a.hpp", "<protozero/pbf_writer.hpp>").empty());
+  CHECK(violation("comm/detail/a_mpi.hpp", "<mpi.h>").empty());
+  CHECK_FALSE(violation("comm/a.hpp", "<mpi.h>").empty());
+  CHECK(violation("comm/detail/a_nccl.cuh", "<nccl.h>").empty());
+  CHECK_FALSE(violation("comm/a.cuh", "<nccl.h>").empty());
+  CHECK_FALSE(violation("data/source/a.hpp", "<zstd.h>").empty());
+  CHECK_FALSE(violation("kernel/a.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
+  CHECK_FALSE(violation("data/a.hpp", "<lockstep/kernel/b.hpp>").empty());
+  CHECK_FALSE(violation("core/a.hpp", "<lockstep/memory/b.hpp>").empty());
+  CHECK_FALSE(violation("nn/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
+  CHECK_FALSE(violation("nn/a.hpp", "<lockstep/lockstep.hpp>").empty());
+  CHECK_FALSE(violation("nn/a.hpp", "<lockstep/elsewhere/b.hpp>").empty());
+  CHECK_FALSE(violation("elsewhere/a.hpp", "<lockstep/core/b.hpp>").empty());
+  CHECK_FALSE(violation("nn/a.hpp", "\"b.hpp\"").empty());
+  CHECK_FALSE(violation("train/a.hpp", "<CLI/CLI.hpp>").empty());
+  CHECK_FALSE(violation("memory/a.hpp", "<cuda_runtime.h>").empty());
+  CHECK_FALSE(violation("kernel/a.cuh", "<cudnn.h>").empty());
+  CHECK_FALSE(violation("memory/a.hpp", "<lockstep/memory/b.cuh>").empty());
+  CHECK(violation("memory/a.hpp", "<lockstep/memory/a.ipp>").empty());
+  CHECK_FALSE(violation("memory/b.hpp", "<lockstep/memory/a.ipp>").empty());
 }
 
 TEST_CASE("includes are found in every spelling") {
@@ -152,7 +152,7 @@ TEST_CASE("every header includes only its floor and lower ones") {
       auto const included = included_by(line);
       if (included.empty()) continue;
       ++includes;
-      auto const why = objection(header, included);
+      auto const why = violation(header, included);
       CHECK_MESSAGE(why.empty(), header, " includes ", included, ": ", why);
     }
   }

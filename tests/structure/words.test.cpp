@@ -37,6 +37,8 @@ std::vector<Rule> const& rules() {
       {word("\\bwho speaks\\b"), "rank zero, main rank"},
       {word("\\b(lies|lie|stands|stand) (in|on|at|behind|there|here)\\b"), "is in, is memory-mapped, in place"},
       {word("\\bnobody\\b"), "a passive sentence, or the one that does not"},
+      {word("(^|[^-])\\bneighbou?r(s|ing)?\\b"), "adjacent, next, vectorized access"},
+      {word("\\bstands? for\\b"), "means, replaces, is the name of"},
   };
   return all;
 }
@@ -46,7 +48,6 @@ std::vector<Rule> const& title_rules() {
   auto const word = [](char const* form) { return std::regex(form, std::regex::icase); };
   static std::vector<Rule> const all{
       {word("^(of|who|whoever|whom|what|the same|as which) "), "begin with a noun phrase"},
-      {word("\\bneighbours?\\b"), "adjacent, vectorized access"},
       {word("\\b(strangers?|guests?)\\b"), "unauthenticated peer, connection"},
       {word("\\briders?\\b"), "piggybacked scalars"},
       {word("\\bfor ever\\b"), "without an end"},
@@ -219,8 +220,9 @@ TEST_CASE("titles are found with their lines, and their rules find banned forms"
   CHECK(titles[1].text == "d");
   CHECK(titles[2].line == 5);
   CHECK(titles[3].text == "f");
-  for (char const* const bad : {"of two ranks one fails", "what is wrong is told", "who waits is named",
-                                "the same bits again", "a run goes on", "strangers are refused", "rows of neighbours"})
+  for (char const* const bad :
+       {"of two ranks one fails", "what is wrong is told", "who waits is named", "the same bits again", "a run goes on",
+        "strangers are refused", "a row's neighbours", "a word that stands for a value"})
     CHECK_MESSAGE(broken_by_title(bad) != nullptr, bad);
   for (char const* const good : {"resume from 4 ranks on 2 gives equal bits", "offsets of rows", "whole rows are read"})
     CHECK_MESSAGE(broken_by_title(good) == nullptr, good);
@@ -248,10 +250,10 @@ TEST_CASE("comments are found after code and outside strings") {
   CHECK(comment_of("a / b").empty());
 }
 
-TEST_CASE("comments of tests, benchmarks and examples are written in plain English") {
+TEST_CASE("comments are written in plain English") {
   int comments = 0;
-  for (std::string const folder : {"tests", "benchmarks", "examples"})
-    for (auto const& file : files_below(source_root / folder, {".cpp", ".hpp", ".cu", ".cuh", ".h"})) {
+  for (std::string const folder : {"include", "tests", "benchmarks", "examples"})
+    for (auto const& file : files_below(source_root / folder, {".cpp", ".hpp", ".cu", ".cuh", ".h", ".ipp"})) {
       int number = 0;
       for (auto const& line : lines_of(source_root / folder / file)) {
         ++number;
@@ -261,5 +263,5 @@ TEST_CASE("comments of tests, benchmarks and examples are written in plain Engli
         check_prose(folder + "/" + file + ":" + std::to_string(number), comment);
       }
     }
-  CHECK(comments > 2000);
+  CHECK(comments > 5000);
 }

@@ -86,7 +86,7 @@ TEST_CASE("a video that is too short, missing or damaged is refused in one sente
   if (!has_tools(folder)) return;
   lockstep_test::save(folder, "text.mp4", "no video");
   int count = 0;
-  auto const refused = [&](std::string const& rows, Words const& says, Words more = {}) {
+  auto const refused = [&](std::string const& rows, Words const& message, Words more = {}) {
     auto const name = std::to_string(count++);
     auto const events = lockstep_test::save(folder, "events_" + name + ".csv", rows);
     more.insert(more.end(),
@@ -95,7 +95,7 @@ TEST_CASE("a video that is too short, missing or damaged is refused in one sente
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    for (auto const& part : says) CHECK_MESSAGE(contains(outcome.err, part), part);
+    for (auto const& part : message) CHECK_MESSAGE(contains(outcome.err, part), part);
     CHECK_FALSE(std::filesystem::exists(folder / name + "/index.csv"));
   };
   std::string const header = "video,start,label\n", good = "mouse.mp4,0,a\n";

@@ -89,16 +89,16 @@ TEST_CASE("episodes in the formats of Gymnasium, D4RL and Minari become files th
   }
   struct Refusal {
     char const* source;
-    char const* says;
+    char const* message;
   };
-  for (auto const& [source, says] :
+  for (auto const& [source, message] :
        {Refusal{"unequal.pkl", "episode 1: arrays of unequal lengths"},
         Refusal{"lacking.pkl", "episode 1: has no actions among observations"},
         Refusal{"numbers.pkl", "neither a list of episodes"}, Refusal{"missing.pkl", "no such file"}}) {
     auto const outcome = convert(folder / source, folder / "refused");
     CHECK(outcome.exit_code == 1);
     CHECK(outcome.lines_of_err() == 1);
-    CHECK(contains(outcome.err, says));
+    CHECK(contains(outcome.err, message));
     CHECK_FALSE(std::filesystem::exists(folder / "refused"));
   }
   auto const again = convert(folder / "list.pkl", folder / "joined_list.pkl");

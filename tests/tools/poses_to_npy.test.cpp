@@ -161,10 +161,10 @@ TEST_CASE("texts from a table, half precision, and a scale that does not depend 
 TEST_CASE("invalid input is refused in one sentence, and no code of a pickle runs") {
   if (!has_python_module("numpy")) return;
   Converter convert;
-  auto const refuses = [&](std::vector<std::string> const& pickles, std::string const& says,
+  auto const refuses = [&](std::vector<std::string> const& pickles, std::string const& message,
                            std::string const& flags = "") {
     CHECK(convert("new", pickles, flags) == 1);
-    CHECK_MESSAGE(convert.refused.find(says) != std::string::npos, convert.refused);
+    CHECK_MESSAGE(convert.refused.find(message) != std::string::npos, convert.refused);
     CHECK(convert.refused.find("Traceback") == std::string::npos);
     CHECK_FALSE(std::filesystem::exists(convert.folder / "new"));
   };

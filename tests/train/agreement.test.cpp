@@ -235,7 +235,7 @@ TEST_CASE("ranks started with other settings are refused before they diverge, an
   Setting setting;
   setting.data = texts(16);
   setting.steps = 2;
-  auto const fails = [&](char const* said, auto change) {
+  auto const fails = [&](char const* printed, auto change) {
     launch::Options options;
     options.threads = 2;
     auto const run = [&] {
@@ -247,7 +247,7 @@ TEST_CASE("ranks started with other settings are refused before they diverge, an
         return 0;
       });
     };
-    CHECK_THROWS_WITH_AS(run(), doctest::Contains(said), CollectiveMismatch);
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains(printed), CollectiveMismatch);
   };
   fails("rank 1 has optimizer: beta1 = 0.75, but rank 0 has optimizer: beta1 = 0.9",
         [](Setting&, optim::AdamW& optimizer) { optimizer.beta1 = 0.75; });
@@ -272,7 +272,7 @@ TEST_CASE("ranks started with other settings are refused before they diverge, an
 
 TEST_CASE("ranks with another length of training, other rules or another judge are refused, by name") {
   train::Trace trace;
-  auto const fails = [&](std::string const& said, auto change) {
+  auto const fails = [&](std::string const& printed, auto change) {
     auto const run = [&] {
       launch::Options ranks;
       ranks.threads = 2;
@@ -288,7 +288,7 @@ TEST_CASE("ranks with another length of training, other rules or another judge a
         return 0;
       });
     };
-    CHECK_THROWS_WITH_AS(run(), doctest::Contains(("rank 1 has " + said + ", but rank 0 has ").c_str()),
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains(("rank 1 has " + printed + ", but rank 0 has ").c_str()),
                          CollectiveMismatch);
   };
   fails("epochs = 3", [](FitOptions& mine) { mine.epochs = 3; });
@@ -316,9 +316,9 @@ TEST_CASE("ranks with another length of training, other rules or another judge a
 
 TEST_CASE("replicas that diverge during a run end it at the next check, by name") {
   struct Fault : train::Observer {
-    std::function<void()> strike;
+    std::function<void()> inject;
     void step(train::StepReport const& report) override {
-      if (report.step == 3) strike();
+      if (report.step == 3) inject();
     }
   };
   launch::Options options;
@@ -330,7 +330,7 @@ TEST_CASE("replicas that diverge during a run end it at the next check, by name"
       data::DataLoader loader(data::InMemoryDataset(texts(16)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
                               {.batch_size = 8});
       Fault fault;
-      fault.strike = [&] { const_cast<float&>(trainer.values()[0]) += world.rank == 1 ? 0.5f : 0.0f; };
+      fault.inject = [&] { const_cast<float&>(trainer.values()[0]) += world.rank == 1 ? 0.5f : 0.0f; };
       trainer.fit(loader, train::NoEvaluation{}, {.epochs = 10, .check_replicas_every = 2, .observers = {&fault}});
       return 0;
     });

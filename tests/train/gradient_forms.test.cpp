@@ -94,7 +94,7 @@ TEST_CASE("an embedding with a row-sparse gradient trains with the bits of a den
 }
 
 TEST_CASE("a single rank reports the rows of its tables, too, like a single device") {
-  struct Told {
+  struct Observed {
     std::vector<std::pair<std::size_t, std::size_t>> tables;  // bytes of rows, and of all
     bool sent = false, traced = false;
   };
@@ -104,23 +104,23 @@ TEST_CASE("a single rank reports the rows of its tables, too, like a single devi
                             {.batch_size = 2, .workers = 0});
     train::Trace trace;
     auto const record = trainer.fit(loader, {.trace = traces ? &trace : nullptr});
-    Told told;
+    Observed observed;
     for (auto const& bucket : record.session.buckets) {
       if (bucket.table_bytes == 0) continue;
       CHECK(bucket.ready > 0);
-      told.tables.emplace_back(bucket.bytes, bucket.table_bytes);
-      told.sent = told.sent || bucket.start != 0;
+      observed.tables.emplace_back(bucket.bytes, bucket.table_bytes);
+      observed.sent = observed.sent || bucket.start != 0;
     }
     auto const look_at = [&](Timeline const& timeline) {
       for (std::size_t i = 0; i < timeline.size(); ++i) {
         if (timeline[i].kind != Span::Kind::bucket) continue;
         CHECK(timeline[i].begin > 0);
-        told.traced = true;
+        observed.traced = true;
       }
     };
     look_at(trace.training());
     if (traces) look_at(trace.device(0));
-    return told;
+    return observed;
   };
   auto const expected = tables_of(parallel::SingleDevice{.threads = 1}, false);
   CHECK(expected.tables.size() == 1);
@@ -171,7 +171,7 @@ struct Use {
   int row = 0, dense = 1;
 };
 /// A row-sparse table, a dense parameter, and for each one without elements, which every sample uses.
-class Neighbours {
+class AdjacentTables {
  public:
   void visit(auto&& each) {
     each("table", table_), each("none", none_), each("dense", dense_), each("nothing", nothing_);
@@ -217,7 +217,7 @@ class Neighbours {
 
 TEST_CASE("a parameter without elements does not affect adjacent ones, for any form of gradient") {
   auto const trained = [](auto policy, std::size_t shards) {
-    Trainer trainer{Neighbours{}, optim::SGD{.learning_rate = 1}, std::move(policy)};
+    Trainer trainer{AdjacentTables{}, optim::SGD{.learning_rate = 1}, std::move(policy)};
     for (auto const& step : {std::vector<Use>{{1, 1}, {2, 0}}, {{3, 0}, {3, 0}}, {{4, 1}, {5, 0}}}) {
       if (shards == 1) {
         trainer.step(data::Collated{data::PadCollate{}, step});

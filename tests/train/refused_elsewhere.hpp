@@ -10,13 +10,13 @@ namespace lockstep_test {
 
 /// Whether the call throws a ConfigError with this text when another thread makes it.
 template <class F>
-bool refused_elsewhere(F const& call, std::string_view says) {
+bool refused_elsewhere(F const& call, std::string_view message) {
   bool refused = false;
   std::thread([&] {
     try {
       call();
     } catch (lockstep::ConfigError const& error) {
-      refused = std::string_view(error.what()).find(says) != std::string_view::npos;
+      refused = std::string_view(error.what()).find(message) != std::string_view::npos;
     }
   }).join();
   return refused;

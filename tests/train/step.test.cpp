@@ -258,7 +258,7 @@ TEST_CASE("parameters with rate 0 are not in the gradient's norm, under any poli
 }
 
 TEST_CASE("diverged ranks of a manual loop are found on request") {
-  std::vector<std::string> said(2);
+  std::vector<std::string> printed(2);
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{Net{}, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
     trainer.step(collated(6).batch());
@@ -267,17 +267,17 @@ TEST_CASE("diverged ranks of a manual loop are found on request") {
     try {
       trainer.check_replicas();
     } catch (CollectiveMismatch const& error) {
-      said[static_cast<std::size_t>(world.rank)] = error.what();
+      printed[static_cast<std::size_t>(world.rank)] = error.what();
     }
     return 0;
   });
-  for (auto const& text : said)
+  for (auto const& text : printed)
     CHECK_MESSAGE(
         text.find("after step 2 the parameter \"hidden.weight\" of rank 1 differs from rank 0's") != text.npos, text);
 }
 
 TEST_CASE("ranks that would step on equal batches of a loader are refused, and ranks with their own batches are not") {
-  std::vector<std::string> said(2);
+  std::vector<std::string> printed(2);
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{Net{}, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
     auto all = loader(8, 4);
@@ -285,17 +285,17 @@ TEST_CASE("ranks that would step on equal batches of a loader are refused, and r
     try {
       trainer.step(all.next());
     } catch (ConfigError const& error) {
-      said[static_cast<std::size_t>(world.rank)] = error.what();
+      printed[static_cast<std::size_t>(world.rank)] = error.what();
     }
     auto const held = all.next();
     trainer.step(held.batches());
     step_through(trainer, all, 1);
     return 0;
   });
-  CHECK(said[1].starts_with(
+  CHECK(printed[1].starts_with(
       "step: the loader was started for the shards from 0 on, 1 of 1, but this rank takes the shards "
       "from 1 on, 1 of 2"));
-  CHECK(said[0].find("loader.start(trainer.split(), ") != said[0].npos);
+  CHECK(printed[0].find("loader.start(trainer.split(), ") != printed[0].npos);
   Trainer alone{Net{}, adamw(), single()};
   auto part = loader(8, 4);
   part.start({1, 1, 2}, 0, 0, 1);
@@ -444,12 +444,15 @@ TEST_CASE("a trainer copies another one's parameters and buffers, as a whole, in
   auto const before = values_of(second);
   std::vector<float> const buffers(second.buffers().begin(), second.buffers().end());
   auto const half = [](float a, float b) { return a + 0.5f * (b - a); };
-  second.take(first, 0.5);
+  second.copy_parameters(first, 0.5);
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(second.values()[i] == half(before[i], first.values()[i]));
   for (std::size_t i = 0; i < buffers.size(); ++i) CHECK(second.buffers()[i] == half(buffers[i], first.buffers()[i]));
-  second.take(first, 0);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  second.take(first, 0);  // the former name
+#pragma GCC diagnostic pop
   CHECK(second.values()[0] == half(before[0], first.values()[0]));
-  second.take(first);
+  second.copy_parameters(first);
   CHECK(values_of(second) == values_of(first));
   CHECK(std::equal(first.buffers().begin(), first.buffers().end(), second.buffers().begin()));
   second.step(std::vector{batch.batch(), batch.batch()});  // every replica has them
@@ -458,10 +461,10 @@ TEST_CASE("a trainer copies another one's parameters and buffers, as a whole, in
   Trainer net{Net{}, adamw(), single(), 3};
   Trainer pair{Pair{}, adamw(), single(), 4};
   auto const own = value_of(pair, "own.head.weight");
-  pair.take(net, "other.", "");
+  pair.copy_parameters(net, "other.", "");
   CHECK(value_of(pair, "other.head.weight") == value_of(net, "head.weight"));
   CHECK(value_of(pair, "own.head.weight") == own);
-  net.take(pair, "", "own.");
+  net.copy_parameters(pair, "", "own.");
   CHECK(value_of(net, "head.weight") == own);
 }
 
@@ -470,20 +473,23 @@ TEST_CASE("impossible copies are refused by name, and change nothing") {
   Trainer wide{Net{0, 8}, adamw(), single(), 2};
   Trainer pair{Pair{}, adamw(), single(), 3};
   auto const before = values_of(net);
-  CHECK_THROWS_WITH_AS(net.take(pair),
-                       "take: the other model has no \"hidden.weight\", to be taken for \"hidden.weight\"; take(other, "
+  CHECK_THROWS_WITH_AS(net.copy_parameters(pair),
+                       "copy_parameters: the other model has no \"hidden.weight\", to be copied to \"hidden.weight\"; "
+                       "copy_parameters(other, "
                        "prefix, in_other) maps names",
                        ConfigError);
-  CHECK_THROWS_WITH_AS(net.take(wide),
-                       "take: \"hidden.weight\" of the other model has shape [8, 2] and \"hidden.weight\" [4, 2]; give "
-                       "both models the same sizes",
-                       ShapeError);
-  CHECK_THROWS_WITH_AS(net.take(pair, "others.", ""),
-                       "take: no name in the model begins with \"others.\"; its first parameter is \"hidden.weight\"",
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      net.copy_parameters(wide),
+      "copy_parameters: \"hidden.weight\" of the other model has shape [8, 2] and \"hidden.weight\" [4, 2]; give "
+      "both models the same sizes",
+      ShapeError);
+  CHECK_THROWS_WITH_AS(
+      net.copy_parameters(pair, "others.", ""),
+      "copy_parameters: no name in the model begins with \"others.\"; its first parameter is \"hidden.weight\"",
+      ConfigError);
   for (double share : {-0.1, 1.5, std::nan("")})
-    CHECK_THROWS_WITH_AS(net.take(net, share), doctest::Contains("takes nothing, and at most 1, which takes all"),
-                         ConfigError);
+    CHECK_THROWS_WITH_AS(net.copy_parameters(net, share),
+                         doctest::Contains("copies nothing, and at most 1, which copies all"), ConfigError);
   CHECK(values_of(net) == before);
 }
 
@@ -565,7 +571,7 @@ TEST_CASE("a call concurrent with another thread's is refused, and a nested call
     refuses([&] { static_cast<void>(trainer.evaluate(train::Evaluation{other})); });
     refuses([&] { trainer.save(folder / "p"); });
     refuses([&] { trainer.load(folder / "p"); });
-    refuses([&] { trainer.take(alone); });
+    refuses([&] { trainer.copy_parameters(alone); });
     trainer.save(folder / "p");
     static_cast<void>(trainer.evaluate(train::Evaluation{other}));
   });

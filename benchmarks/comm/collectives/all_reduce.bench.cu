@@ -38,7 +38,7 @@ class RawNccl {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = blocking ? 1 : 0;
     must(ncclCommInitRankConfig(&group_, host.size(), id, host.rank(), &config), "ncclCommInitRankConfig");
-    settle();
+    check_for_errors();
   }
   RawNccl(RawNccl const&) = delete;
   RawNccl& operator=(RawNccl const&) = delete;
@@ -46,12 +46,12 @@ class RawNccl {
 
   void sum(float* data, std::size_t count) {
     must(ncclAllReduce(data, data, count, ncclFloat32, ncclSum, group_, stream_.view().get()), "ncclAllReduce");
-    settle();
+    check_for_errors();
   }
   void finish() const { stream_.view().synchronize(); }
 
  private:
-  void settle() const {
+  void check_for_errors() const {
     if (blocking_) return;
     ncclResult_t now = ncclInProgress;
     while (now == ncclInProgress) {

@@ -93,7 +93,8 @@ class Arena {
  public:
   explicit Arena(Index count) : offsets_{0} {
     for (Index i = 0; i < count; ++i) offsets_.push_back(offsets_.back() + trajectory_length(i));
-    states_ = std::make_shared<std::vector<std::array<float, 64>>>(static_cast<std::size_t>(offsets_.back()));
+    states_ = std::make_shared < std::vector < std::array < float;
+    64 >>> (static_cast<std::size_t>(offsets_.back()));
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return states_->size() * 256; }
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(offsets_.size()) - 1; }

@@ -27,9 +27,14 @@ class Layer {
       for (Index i = 0; i < count; ++i) all.push_back(static_cast<float>(i * 2654435761 % 1000) / 250 - 2);
       return all;
     };
-    x_ = numbers(shape.rows * shape.input_size()), weight_ = numbers(shape.weight_size());
-    dy_ = numbers(shape.rows * shape.output_size()), bias_ = numbers(shape.outputs);
-    dx_ = x_, dweight_ = weight_, y_ = dy_, dbias_ = bias_;
+    x_ = numbers(shape.rows * shape.input_size());
+    weight_ = numbers(shape.weight_size());
+    dy_ = numbers(shape.rows * shape.output_size());
+    bias_ = numbers(shape.outputs);
+    dx_ = x_;
+    dweight_ = weight_;
+    y_ = dy_;
+    dbias_ = bias_;
   }
   void forward() {
     x_[0] = -x_[0];

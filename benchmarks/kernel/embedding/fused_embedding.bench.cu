@@ -106,7 +106,8 @@ int main() {
   // tables.
   auto const compare = [&](std::string const& direction, std::function<void()> const& pass) {
     auto const copy = [&] { layer.copy(); };
-    layer.seconds(pass), layer.seconds(copy);
+    layer.seconds(pass);
+    layer.seconds(copy);
     std::vector<double> shares;
     for (int round = 0; round < 9; ++round) {
       auto const ours = (Layer::activation_bytes + Layer::table_bytes) / layer.seconds(pass);

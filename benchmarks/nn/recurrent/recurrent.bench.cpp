@@ -37,7 +37,8 @@ class Trial {
       longest_ = std::max(longest_, own);
     }
     positions_.assign(static_cast<std::size_t>(rows), 0);
-    fill(x_, offsets_.back() * layer_.inputs(), Philox(1)), fill(dy_, offsets_.back() * layer_.width(), Philox(2));
+    fill(x_, offsets_.back() * layer_.inputs(), Philox(1));
+    fill(dy_, offsets_.back() * layer_.width(), Philox(2));
     values_.resize(static_cast<std::size_t>(layout_.size()));
     gradients_.resize(values_.size());
     nn::initialize(layout_, 1, values_.data());

@@ -95,7 +95,7 @@ class Command {
     flags_.back().value = [text_of] { return text_of().empty() ? not_given : text_of(); };
   }
   void add(std::string const& names, std::string& value, std::string const& help);
-  /// Adds a flag of one word of a list; each word stands for a value.
+  /// Adds a flag of one word of a list; each word is the name of a value.
   template <class T>
   void add(std::string const& names, T& value, std::vector<std::pair<std::string, std::type_identity_t<T>>> choices,
            std::string const& help) {
@@ -123,7 +123,8 @@ class Command {
         return not_given;
       };
   }
-  /// Adds a flag of several words of a list, separated by commas; each word stands for a value, "none" for no value.
+  /// Adds a flag of several words of a list, separated by commas; each word is the name of a value, "none"
+  /// of no value.
   template <class T>
   void add(std::string const& names, std::vector<T>& value,
            std::vector<std::pair<std::string, std::type_identity_t<T>>> choices, std::string const& help) {

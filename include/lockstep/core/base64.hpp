@@ -16,9 +16,8 @@ inline constexpr std::string_view base64_digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabc
 /// Returns bytes as ASCII text, 4 characters for each 3 bytes, padded with '='.   @source RFC 4648, section 4
 [[nodiscard]] std::string to_base64(std::string_view bytes);
 
-/// Returns the bytes of which `to_base64` made a text.
-/// @throws DataError for another text, such as one with line breaks; names the place of the first character that does
-/// not belong
+/// Decodes a text of `to_base64`.
+/// @throws DataError for any other text, such as one with line breaks; names the place of the first invalid character
 [[nodiscard]] std::string from_base64(std::string_view text);
 
 }}  // namespace lockstep

@@ -40,7 +40,7 @@ LOCKSTEP_INLINE std::string from_base64(std::string_view text) {
   out.resize(out.size() - padding);
   if (!text.empty() && to_base64(std::string_view(out).substr(out.size() / 3 * 3)) !=
                            (padding == 0 ? std::string_view() : text.substr(text.size() - 4)))
-    refuse(text.size() - padding - 1);  // bits beside those of the last byte
+    refuse(text.size() - padding - 1);  // bits in addition to those of the last byte
   return out;
 }
 

@@ -129,8 +129,8 @@ class KeyedPermutation {
     auto const per_column = 1 / static_cast<double>(columns);
     for (std::size_t j = 0; j < lanes; ++j) {
       // Nearest whole quotient: adding 2^52 moves it into the last bits of the double. A position written into the bits
-      // of 2^52 is converted in the same way. The quotient is exact unless it is near a half, where either neighbour
-      // will do.
+      // of 2^52 is converted in the same way. The quotient is exact unless it is near a half, where both adjacent
+      // integers are correct.
       auto const position = std::bit_cast<double>(static_cast<std::uint64_t>(at[j]) | bits_of_2_52) - 0x1p52;
       row[j] = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(position * per_column + 0x1p52));
       column[j] = static_cast<std::uint32_t>(at[j]) - row[j] * columns;

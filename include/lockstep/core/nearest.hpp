@@ -9,7 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// Returns the number of letters to insert, delete, change or swap with a neighbour to turn one word into the other
+/// Returns the number of letters to insert, delete, change or swap with the next one to turn one word into the other
 /// (optimal string alignment). Ignores case and treats '_' as '-'. Costs the product of the lengths.
 [[nodiscard]] inline int edit_distance(std::string_view from, std::string_view to) {
   auto const fold = [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };

@@ -8,7 +8,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// Philox4x32-10: random bits as a pure function of a 64-bit key and a 128-bit counter. Neighbouring counters and keys
+/// Philox4x32-10: random bits as a pure function of a 64-bit key and a 128-bit counter. Adjacent counters and keys
 /// give unrelated blocks, so a counter can consist of epoch, position and element. There is no state, so results do not
 /// depend on the caller or on the order of calls. Loops over counters vectorize.
 /// @determinism bitwise, everywhere

@@ -102,33 +102,40 @@ struct TextColumn {
   bool operator==(TextColumn const&) const = default;
 };
 
-/// Returns the column in another space, `Move::Space`: `move(view)` returns the copy of each tensor. Segment plans
+/// Returns the column in another space, `Copy::Space`: `copy(view)` returns the copy of each tensor. Segment plans
 /// belong to the host and are not copied.
-template <Number T, class Space, class Move>
-[[nodiscard]] NumberColumn<T, typename Move::Space> moved(NumberColumn<T, Space> const& column, Move const& move) {
-  return {move(column.values)};
+template <Number T, class Space, class Copy>
+[[nodiscard]] NumberColumn<T, typename Copy::Space> copied(NumberColumn<T, Space> const& column, Copy const& copy) {
+  return {copy(column.values)};
 }
-template <Number T, std::size_t N, class Space, class Move>
-[[nodiscard]] ArrayColumn<T, N, typename Move::Space> moved(ArrayColumn<T, N, Space> const& column, Move const& move) {
-  return {move(column.values)};
+template <Number T, std::size_t N, class Space, class Copy>
+[[nodiscard]] ArrayColumn<T, N, typename Copy::Space> copied(ArrayColumn<T, N, Space> const& column, Copy const& copy) {
+  return {copy(column.values)};
 }
-template <Number T, class Space, class Move>
-[[nodiscard]] OptionalColumn<T, typename Move::Space> moved(OptionalColumn<T, Space> const& column, Move const& move) {
-  return {move(column.values), move(column.present)};
+template <Number T, class Space, class Copy>
+[[nodiscard]] OptionalColumn<T, typename Copy::Space> copied(OptionalColumn<T, Space> const& column, Copy const& copy) {
+  return {copy(column.values), copy(column.present)};
 }
-template <Number T, class Space, std::size_t N, class Move>
-[[nodiscard]] PaddedColumn<T, typename Move::Space, N> moved(PaddedColumn<T, Space, N> const& column,
-                                                             Move const& move) {
-  return {move(column.values), move(column.lengths), move(column.mask), nullptr, column.side};
+template <Number T, class Space, std::size_t N, class Copy>
+[[nodiscard]] PaddedColumn<T, typename Copy::Space, N> copied(PaddedColumn<T, Space, N> const& column,
+                                                              Copy const& copy) {
+  return {copy(column.values), copy(column.lengths), copy(column.mask), nullptr, column.side};
 }
-template <Number T, class Space, std::size_t N, class Move>
-[[nodiscard]] RaggedColumn<T, typename Move::Space, N> moved(RaggedColumn<T, Space, N> const& column,
-                                                             Move const& move) {
-  return {move(column.values), move(column.offsets), column.longest, nullptr};
+template <Number T, class Space, std::size_t N, class Copy>
+[[nodiscard]] RaggedColumn<T, typename Copy::Space, N> copied(RaggedColumn<T, Space, N> const& column,
+                                                              Copy const& copy) {
+  return {copy(column.values), copy(column.offsets), column.longest, nullptr};
 }
-template <class Space, class Move>
-[[nodiscard]] TextColumn<typename Move::Space> moved(TextColumn<Space> const& column, Move const& move) {
-  return {move(column.characters), move(column.offsets)};
+template <class Space, class Copy>
+[[nodiscard]] TextColumn<typename Copy::Space> copied(TextColumn<Space> const& column, Copy const& copy) {
+  return {copy(column.characters), copy(column.offsets)};
+}
+
+/// Calls `copied` by its former name.
+template <class Batch, class Copy>
+requires requires(Batch const& batch, Copy const& copy) { copied(batch, copy); }
+[[deprecated("data::copied"), nodiscard]] auto moved(Batch const& batch, Copy const& copy) {
+  return copied(batch, copy);
 }
 
 /// Columns of an aggregate; defined in columns.hpp.

@@ -121,17 +121,17 @@ class Columns {
   Tuple columns_;
 };
 
-/// Returns the batch in another space, `Move::Space`, without its epoch unless that is the host's: `move(view)` returns
-/// the copy of each tensor. Define such a
-/// function in the namespace of your own batch type to copy its batches to a device.
-template <class Sample, class Space, Sequences sequences, class Move>
-[[nodiscard]] Columns<Sample, typename Move::Space, sequences> moved(Columns<Sample, Space, sequences> const& batch,
-                                                                     Move const& move) {
+/// Returns the batch in another space, `Copy::Space`, without its epoch unless that is the host's: `copy(view)` returns
+/// the copy of each tensor. Define such a function in the namespace of your own batch type to copy its batches to a
+/// device.
+template <class Sample, class Space, Sequences sequences, class Copy>
+[[nodiscard]] Columns<Sample, typename Copy::Space, sequences> copied(Columns<Sample, Space, sequences> const& batch,
+                                                                      Copy const& copy) {
   Index epoch = 0;
-  if constexpr (Move::Space::host_accessible && Space::host_accessible) epoch = batch.epoch();
-  Columns<Sample, typename Move::Space, sequences> to(batch.rows(), move(batch.positions()), epoch);
+  if constexpr (Copy::Space::host_accessible && Space::host_accessible) epoch = batch.epoch();
+  Columns<Sample, typename Copy::Space, sequences> to(batch.rows(), copy(batch.positions()), epoch);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((std::get<I>(to.columns()) = moved(std::get<I>(batch.columns()), move)), ...);
+    ((std::get<I>(to.columns()) = copied(std::get<I>(batch.columns()), copy)), ...);
   }
   (std::make_index_sequence<std::tuple_size_v<typename Columns<Sample, Space, sequences>::Tuple>>{});
   return to;

@@ -96,7 +96,9 @@ struct QueuedWork {
     (element_bytes == 2 ? half_operations : operations) += element_bytes == 8 ? 2 * count : count;
   }
   QueuedWork& operator+=(QueuedWork const& other) noexcept {
-    kernels += other.kernels, operations += other.operations, half_operations += other.half_operations;
+    kernels += other.kernels;
+    operations += other.operations;
+    half_operations += other.half_operations;
     return *this;
   }
   /// Returns the work since `before`.

@@ -9,9 +9,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
-/// Free parts of an arena. `take` hands out the smallest part that is large enough, or as much of it as needed;
-/// neighbouring parts are merged. Owns nothing and touches no memory, so it works for any space. Equal calls in equal
-/// order return equal places. Not thread-safe.
+/// Free parts of an arena. `take` allocates from the smallest part that is large enough. Adjacent parts are merged.
+/// Owns nothing and touches no memory, so it works for any space. Equal calls in equal order return equal places. Not
+/// thread-safe.
 class FreeList {
   struct Part {
     std::byte* data;

@@ -12,7 +12,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
-/// A bump arena: `take` hands out memory that is valid until `rewind`. It grows by chunks, so memory never moves while
+/// A bump arena: `take` allocates memory that is valid until `rewind`. It grows by chunks, so memory never moves while
 /// it is in use. A full rewind replaces several chunks by one: after the largest use, nothing is allocated. Not
 /// thread-safe. Memory is not cleared.
 template <MemoryResource Resource = HostResource>
@@ -78,7 +78,7 @@ class Scratch {
     total_ = mark.total;
   }
 
-  /// Returns whether the next full `rewind` replaces the chunks by one and so releases memory that was handed out.
+  /// Returns whether the next full `rewind` replaces the chunks by one and so releases memory that was allocated.
   [[nodiscard]] bool is_fragmented() const noexcept { return chunks_.size() > 1; }
   /// Returns the index of the chunk that contains memory taken since the last full `rewind`.
   [[nodiscard]] std::size_t chunk_of(std::byte const* data) const noexcept {

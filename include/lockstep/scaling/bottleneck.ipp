@@ -29,7 +29,8 @@ LOCKSTEP_INLINE Bottleneck find_bottleneck(StepProfile const& profile) {
   auto const* advice = largest.advice;
   if (auto const limit = detail::device_limit(profile);
       &largest == phases.data() && limit != detail::DeviceLimit::unknown) {
-    bound = detail::name_of(limit), advice = detail::remedy_of(limit, profile);
+    bound = detail::name_of(limit);
+    advice = detail::remedy_of(limit, profile);
     summary = "the run is bound by " + bound + ": forward and backward take " + share + " of a step; " +
               detail::reason_of(limit, profile) + "; ";
   }

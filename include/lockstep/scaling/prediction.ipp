@@ -80,7 +80,10 @@ LOCKSTEP_INLINE Prediction predict(Workload const& work, Index ranks, parallel::
   auto const perfect = out.efficiency < 0.9 ? (scaling == Scaling::weak ? 1 : 1 / n) : 0;
   auto most = out.pass_seconds - perfect * alone.pass_seconds;
   auto const look = [&](char const* name, double seconds) {
-    if (seconds > most) most = seconds, out.bound = name;
+    if (seconds > most) {
+      most = seconds;
+      out.bound = name;
+    }
   };
   look("communication", out.exposed_seconds);
   look("slowest rank", out.slowest_seconds);

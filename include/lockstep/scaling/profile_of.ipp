@@ -18,7 +18,11 @@ LOCKSTEP_INLINE SlowestRank slowest_of(train::RunRecord const& record) {
                                        {"optimizer", &train::RankSeconds::optimizer},
                                        {"data", &train::RankSeconds::data_wait}}) {
     auto const ms = record.ms_per_step((*most).*seconds), min_ms = record.ms_per_step((*least).*seconds);
-    if (ms - min_ms > out.ms - out.min_ms) out.phase = phase, out.ms = ms, out.min_ms = min_ms;
+    if (ms - min_ms > out.ms - out.min_ms) {
+      out.phase = phase;
+      out.ms = ms;
+      out.min_ms = min_ms;
+    }
   }
   return out;
 }

@@ -49,8 +49,14 @@ LOCKSTEP_INLINE std::vector<detail::Remedy> ScalingReport::remedies() const {
     if (before > 0 && after >= 1.02 * before) out.push_back({after / before - 1, std::move(description)});
   };
   auto work = work_;
-  work.samples *= 2, work.pass_seconds *= 2, work.load_seconds *= 2, work.spread_seconds *= std::sqrt(2.0);
-  for (auto& part : work.gradients) part.ready_seconds *= 2, part.bytes = detail::bytes_of(part, 2);
+  work.samples *= 2;
+  work.pass_seconds *= 2;
+  work.load_seconds *= 2;
+  work.spread_seconds *= std::sqrt(2.0);
+  for (auto& part : work.gradients) {
+    part.ready_seconds *= 2;
+    part.bytes = detail::bytes_of(part, 2);
+  }
   add_if_faster(work, fabric_,
                 "twice the --batch-size, " + detail::rounded(work.samples, 0) + " samples of each rank in a step");
   work = work_;

@@ -75,8 +75,8 @@ std::string refused_file(std::string const& text) {
   try {
     configured(text);
   } catch (ConfigError const& error) {
-    std::string const says = error.what();
-    return says.substr(std::min(says.find("run.yaml:"), says.size()));
+    std::string const message = error.what();
+    return message.substr(std::min(message.find("run.yaml:"), message.size()));
   }
   return "";
 }

@@ -15,7 +15,7 @@ namespace {
 
 /// Records its calls.
 struct Spy {
-  std::string* said;
+  std::string* printed;
   int rank() const { return 3; }
   int size() const { return 5; }
   char const* name() const { return "spy"; }
@@ -28,15 +28,15 @@ struct Spy {
   void wait(comm::CollectiveOperation const& operation) { say("wait " + std::to_string(operation.count)); }
   void finish() { say("finish"); }
   Spy split(int color, int key) { return say("split " + std::to_string(color) + " " + std::to_string(key)), *this; }
-  void say(std::string const& what) { *said += what + ";"; }
+  void say(std::string const& what) { *printed += what + ";"; }
 };
 static_assert(comm::Communicator<Spy>);
 
 }  // namespace
 
 TEST_CASE("every call reaches the engine with its arguments") {
-  std::string said;
-  comm::AnyCommunicator any(Spy{&said});
+  std::string printed;
+  comm::AnyCommunicator any(Spy{&printed});
   CHECK(any.rank() == 3);
   CHECK(any.size() == 5);
   CHECK(std::string(any.name()) == "spy");
@@ -49,12 +49,12 @@ TEST_CASE("every call reaches the engine with its arguments") {
   any.finish();
   auto part = any.split(4, 6);
   part.progress();
-  CHECK(said == "allocate 64;start 0 9 float32 0;progress;wait 9;finish;split 4 6;progress;");
-  said.clear();
+  CHECK(printed == "allocate 64;start 0 9 float32 0;progress;wait 9;finish;split 4 6;progress;");
+  printed.clear();
   any.broadcast(nullptr, 7, 2);
   any.all_gather(nullptr, nullptr, 8);
   any.barrier();
-  CHECK(said == "start 3 7 uint8 2;finish;start 2 8 uint8 0;finish;start 4 0 uint8 0;finish;");
+  CHECK(printed == "start 3 7 uint8 2;finish;start 2 8 uint8 0;finish;start 4 0 uint8 0;finish;");
 }
 
 TEST_CASE("it can be moved and not copied") {

@@ -81,16 +81,17 @@ TEST_CASE("threads and MPI give equal bits") {
 
 TEST_CASE("rank: disagrees" * doctest::skip()) {
   be_mpi_rank([](comm::AnyCommunicator& c) {
-    int told = 0;
+    int reported = 0;
     for (int kind = 0; kind <= 8; ++kind) {
       auto group = c.split(0, 0);  // the one that disagreed can no longer be used
       try {
         disagree(group, kind);
       } catch (lockstep::CollectiveMismatch const& error) {
-        told += contains(error.what(), disagreement(kind, false)) && contains(error.what(), disagreement(kind, true));
+        reported +=
+            contains(error.what(), disagreement(kind, false)) && contains(error.what(), disagreement(kind, true));
       }
     }
-    require(told == 9, "every rank hears of every disagreement, with both sides");
+    require(reported == 9, "every rank hears of every disagreement, with both sides");
   });
 }
 

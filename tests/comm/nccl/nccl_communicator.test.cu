@@ -312,13 +312,13 @@ TEST_CASE("memory with pending work of a stream can be freed, as with cudaFree")
 
 namespace {
 
-nccl_emulation::Everywhere& nccl() { return nccl_emulation::Everywhere::instance(); }
+nccl_emulation::Registry& nccl() { return nccl_emulation::Registry::instance(); }
 
 /// Each rank's part of a failing run, and the ranks' error messages.
 template <class Error, class Body>
 std::vector<std::string> heard_by_ranks(int n, Body const& body, launch::Options const& options = {}) {
   std::mutex mutex;
-  std::vector<std::string> heard;
+  std::vector<std::string> recorder;
   CHECK_THROWS(run_ranks(
       n,
       [&](launch::World& world) {
@@ -326,14 +326,14 @@ std::vector<std::string> heard_by_ranks(int n, Body const& body, launch::Options
           body(world);
         } catch (Error const& error) {
           std::lock_guard const lock(mutex);
-          heard.emplace_back(error.what());
+          recorder.emplace_back(error.what());
           throw;
         }
       },
       options));
-  return heard;
+  return recorder;
 }
-bool says(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+bool message(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -392,7 +392,7 @@ TEST_CASE("a trainer's ranks use their assigned GPUs, and threads share none") {
   CHECK(std::getenv("NCCL_HOSTID") == nullptr);
   for (auto const& text : heard_by_ranks<lockstep::ConfigError>(
            2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1); }))
-    CHECK(says(text, "no two threads of a process share a GPU; use --nproc"));
+    CHECK(message(text, "no two threads of a process share a GPU; use --nproc"));
   cuda_emulation::devices = 1;
   for (auto const& error : run_store_ranks(2, [](launch::World& world) {  // as processes are
          OwnDevice const device;
@@ -408,7 +408,7 @@ TEST_CASE("ranks that disagree all learn it, and NCCL is aborted") {
   for (int const kind : {0, 1, 2, 3}) {
     CAPTURE(kind);
     auto const aborted = nccl().aborted.load();
-    auto const heard = heard_by_ranks<lockstep::CollectiveMismatch>(3, [kind](launch::World& world) {
+    auto const recorder = heard_by_ranks<lockstep::CollectiveMismatch>(3, [kind](launch::World& world) {
       comm::NcclCommunicator c(world);
       auto const memory = c.allocate(64);
       bool const odd = world.rank == 1;
@@ -420,15 +420,15 @@ TEST_CASE("ranks that disagree all learn it, and NCCL is aborted") {
       c.start(operation);
       c.wait(operation);
     });
-    REQUIRE(heard.size() == 3);
+    REQUIRE(recorder.size() == 3);
     char const* const theirs[] = {"all_reduce of 7 float32 (sum", "all_reduce of 8 int32 (sum",
                                   "all_reduce of 8 float32 (max", "broadcast of 8 float32 from rank 0"};
-    for (auto const& text : heard) {
+    for (auto const& text : recorder) {
       CAPTURE(text);
-      CHECK(says(text, "rank 1 "));
-      CHECK(says(text, "NCCL's operation 0"));
-      CHECK(says(text, "all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
-      CHECK(says(text, theirs[kind]));
+      CHECK(message(text, "rank 1 "));
+      CHECK(message(text, "NCCL's operation 0"));
+      CHECK(message(text, "all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
+      CHECK(message(text, theirs[kind]));
     }
     CHECK(nccl().aborted == aborted + 3);
   }
@@ -445,7 +445,7 @@ TEST_CASE("a missing rank causes a warning and then an error with its name, at t
       warnings += text + "\n";
     };
     std::atomic<bool> over{false};
-    auto const heard = heard_by_ranks<lockstep::RankStalled>(
+    auto const recorder = heard_by_ranks<lockstep::RankStalled>(
         2,
         [&](launch::World& world) {
           auto const wait = [&] {
@@ -467,10 +467,11 @@ TEST_CASE("a missing rank causes a warning and then an error with its name, at t
           }
         },
         options);
-    REQUIRE(heard.size() == 1);
-    CHECK(says(heard[0], "for rank 1"));
-    CHECK(says(warnings, "for rank 1"));
-    CHECK(says(heard[0], "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars))") == !at_start);
+    REQUIRE(recorder.size() == 1);
+    CHECK(message(recorder[0], "for rank 1"));
+    CHECK(message(warnings, "for rank 1"));
+    CHECK(message(recorder[0], "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars))") ==
+          !at_start);
   }
 }
 
@@ -479,7 +480,7 @@ TEST_CASE("a rank lost during or after NCCL's work is named by the others") {
   for (auto const end : {End::throws, End::throws_late, End::returns}) {
     CAPTURE(static_cast<int>(end));
     std::atomic<int> started{0};
-    auto const heard = heard_by_ranks<lockstep::RankLost>(3, [&](launch::World& world) {
+    auto const recorder = heard_by_ranks<lockstep::RankLost>(3, [&](launch::World& world) {
       comm::NcclCommunicator c(world);
       auto const memory = c.allocate(64);
       CollectiveOperation operation{ElementType::float32, memory.data(), 8};
@@ -496,11 +497,11 @@ TEST_CASE("a rank lost during or after NCCL's work is named by the others") {
       throw std::domain_error("the GPU is on fire");
     });
     nccl().failure = ncclSuccess;
-    REQUIRE(heard.size() == 2);
-    for (auto const& text : heard) {
+    REQUIRE(recorder.size() == 2);
+    for (auto const& text : recorder) {
       CAPTURE(text);
-      CHECK(says(text, end == End::returns ? "rank 1 has ended its work" : "rank 1 failed: the GPU is on fire"));
-      CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
+      CHECK(message(text, end == End::returns ? "rank 1 has ended its work" : "rank 1 failed: the GPU is on fire"));
+      CHECK(message(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
     }
   }
 }
@@ -511,7 +512,7 @@ TEST_CASE("freeing memory during an operation, its own or another, waits for no 
     auto const aborted = nccl().aborted.load();
     auto const frees = cuda_emulation::frees_beside_peers.load();
     std::atomic<bool> joined{false}, over{false};
-    auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
+    auto const recorder = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
       comm::NcclCommunicator c(world);
       if (world.rank == 1) joined = true;
       while (world.rank == 1 && !over) std::this_thread::yield();
@@ -525,8 +526,8 @@ TEST_CASE("freeing memory during an operation, its own or another, waits for no 
       over = true;
       c.wait(operation);
     });
-    REQUIRE(heard.size() == 1);
-    CHECK(says(heard[0], " has left NCCL's operation 0 (all_reduce of 8 float32"));
+    REQUIRE(recorder.size() == 1);
+    CHECK(message(recorder[0], " has left NCCL's operation 0 (all_reduce of 8 float32"));
     CHECK(nccl().aborted == aborted + 1);
     CHECK(cuda_emulation::frees_beside_peers == frees);
   }
@@ -565,7 +566,7 @@ TEST_CASE("ranks that fail while they record learn why, and wait neither for NCC
     CAPTURE(busy);
     auto const aborted = nccl().aborted.load();
     std::atomic<int> ready{0};
-    auto const heard = heard_by_ranks<lockstep::CommunicationError>(
+    auto const recorder = heard_by_ranks<lockstep::CommunicationError>(
         2,
         [&](launch::World& world) {
           comm::NcclCommunicator c(world);
@@ -585,10 +586,10 @@ TEST_CASE("ranks that fail while they record learn why, and wait neither for NCC
         },
         {.limits = {.stall_seconds = 1}});
     nccl().failure = ncclSuccess;
-    REQUIRE(heard.size() == 2);
-    for (auto const& text : heard) {
+    REQUIRE(recorder.size() == 2);
+    for (auto const& text : recorder) {
       CAPTURE(text);
-      CHECK(says(text, busy ? " s in NCCL's operation 0 (" : "all_reduce of 2 float32"));
+      CHECK(message(text, busy ? " s in NCCL's operation 0 (" : "all_reduce of 2 float32"));
     }
     while (nccl().aborted < aborted + 2) std::this_thread::yield();
   }
@@ -605,21 +606,21 @@ TEST_CASE("ranks use the GPUs of their host in turn, by their local rank") {
 }
 
 TEST_CASE("memory that NCCL cannot register is freed") {
-  auto const heard = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
+  auto const recorder = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
     comm::NcclCommunicator c(world);
     nccl().failure = ncclRemoteError;
     auto const memory = c.allocate(64);
   });
   nccl().failure = ncclSuccess;
-  REQUIRE(heard.size() == 1);
-  CHECK(says(heard[0], "ncclCommRegister"));
+  REQUIRE(recorder.size() == 1);
+  CHECK(message(recorder[0], "ncclCommRegister"));
 }
 
 TEST_CASE("a failed split aborts NCCL before it throws, recorded or not, and later calls throw again") {
   for (bool const records : {false, true}) {
     CAPTURE(records);
     auto const aborted = nccl().aborted.load();
-    auto const heard = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
+    auto const recorder = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
       comm::NcclCommunicator c(world);
       lockstep::memory::CudaStream const stream;
       auto const memory = c.allocate(64);
@@ -643,14 +644,14 @@ TEST_CASE("a failed split aborts NCCL before it throws, recorded or not, and lat
       }
     });
     nccl().failure = ncclSuccess;
-    REQUIRE(heard.size() == 1);
-    CHECK(says(heard[0], "ncclCommSplit"));
+    REQUIRE(recorder.size() == 1);
+    CHECK(message(recorder[0], "ncclCommSplit"));
   }
 }
 
 TEST_CASE("NCCL's own errors are thrown when a rank waits, repeatedly") {
   std::atomic<int> ready{0};
-  auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
+  auto const recorder = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
     comm::NcclCommunicator c(world);
     auto const memory = c.allocate(64);
     CollectiveOperation operation{ElementType::float32, memory.data(), 8};
@@ -673,9 +674,9 @@ TEST_CASE("NCCL's own errors are thrown when a rank waits, repeatedly") {
     }
   });
   nccl().failure = ncclSuccess;
-  REQUIRE(!heard.empty());
-  CHECK(says(heard[0], "remote process exited or there was a network error"));
-  CHECK(says(heard[0], "which one is not determined"));
+  REQUIRE(!recorder.empty());
+  CHECK(message(recorder[0], "remote process exited or there was a network error"));
+  CHECK(message(recorder[0], "which one is not determined"));
 }
 
 #endif

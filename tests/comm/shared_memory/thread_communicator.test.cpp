@@ -189,7 +189,7 @@ TEST_CASE("an engine refuses another engine's world") {
 
 TEST_CASE("a rank that throws releases the others, which name it") {
   std::mutex mutex;
-  std::vector<std::string> heard;
+  std::vector<std::string> recorder;
   auto const train = [&](launch::World& world) {
     auto c = comm::connect(world);
     c.barrier();
@@ -198,14 +198,14 @@ TEST_CASE("a rank that throws releases the others, which name it") {
       c.barrier();
     } catch (RankLost const& lost) {
       std::lock_guard const lock(mutex);
-      heard.push_back(std::to_string(lost.rank()) + " " + lost.what());
+      recorder.push_back(std::to_string(lost.rank()) + " " + lost.what());
       throw;
     }
     return 0;
   };
   CHECK_THROWS_WITH_AS(launch::run(ranks(3), train), "article 17 has no label", std::domain_error);
-  REQUIRE(heard.size() == 2);
-  for (auto const& text : heard) {
+  REQUIRE(recorder.size() == 2);
+  for (auto const& text : recorder) {
     CAPTURE(text);
     CHECK(text.starts_with("1 rank 1 failed: article 17 has no label; rank "));
     CHECK(text.find("was waiting in operation 1 (barrier)") != std::string::npos);
@@ -390,38 +390,38 @@ TEST_CASE("a rank missing in a group is named by its rank in the run") {
 TEST_CASE("ranks that disagree all learn it, with both sides") {
   for (int const kind : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
     CAPTURE(kind);
-    std::atomic<int> told{0};
+    std::atomic<int> reported{0};
     auto const train = [&](launch::World& world) -> int {
       auto c = comm::connect(world);
       try {
         disagree(c, kind);
       } catch (CollectiveMismatch const& error) {
         std::string const text = error.what();
-        told += text.find("rank 1 ") != std::string::npos && text.find("operation 0") != std::string::npos &&
-                text.find(disagreement(kind, false)) != std::string::npos &&
-                text.find(disagreement(kind, true)) != std::string::npos;
+        reported += text.find("rank 1 ") != std::string::npos && text.find("operation 0") != std::string::npos &&
+                    text.find(disagreement(kind, false)) != std::string::npos &&
+                    text.find(disagreement(kind, true)) != std::string::npos;
         throw;
       }
       return 0;
     };
     CHECK_THROWS_AS(launch::run(ranks(3), train), CollectiveMismatch);
-    CHECK(told == 3);
+    CHECK(reported == 3);
   }
 }
 
 TEST_CASE("ranks that disagree report it without waiting for a late rank") {
-  std::atomic<int> told{0};
+  std::atomic<int> reported{0};
   auto const train = [&](launch::World& world) -> int {
     auto c = comm::connect(world);
-    while (world.rank == 2 && told < 2) std::this_thread::yield();
+    while (world.rank == 2 && reported < 2) std::this_thread::yield();
     try {
       disagree(c, 0);
     } catch (lockstep::CommunicationError const& error) {
-      told += std::string(error.what()).find(disagreement(0, true)) != std::string::npos;
+      reported += std::string(error.what()).find(disagreement(0, true)) != std::string::npos;
       throw;
     }
     return 0;
   };
   CHECK_THROWS_AS(launch::run(ranks(3), train), CollectiveMismatch);
-  CHECK(told == 3);  // the late one is notified too
+  CHECK(reported == 3);  // the late one is notified too
 }

@@ -117,7 +117,7 @@ TEST_CASE("memory of nested members counts, at any depth") {
     std::vector<Part> parts;
     std::optional<std::vector<int>> maybe;
     std::array<std::vector<float>, 2> both;
-    std::pair<std::string, json::Value> told;
+    std::pair<std::string, json::Value> reported;
   };
   struct Source {
     Index size() const { return 2; }
@@ -127,7 +127,7 @@ TEST_CASE("memory of nested members counts, at any depth") {
       out.parts.push_back({"a part", std::vector<std::byte>(1000)});
       out.maybe.emplace(250);
       out.both[1].resize(250);
-      out.told = {std::string(1000, 'x'), json::Value(json::Array{json::Value(std::string(1000, 'y'))})};
+      out.reported = {std::string(1000, 'x'), json::Value(json::Array{json::Value(std::string(1000, 'y'))})};
       return out;
     }
   };

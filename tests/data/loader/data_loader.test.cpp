@@ -294,13 +294,14 @@ TEST_CASE("a failing sample is reported at its batch by name, and the loader con
       for (Index step = 0; step < 5; ++step) {
         if (step == 1 || step == 4) {
           auto const index = step == 1 ? 5 : 17;
-          auto const says = "sample " + std::to_string(index) + " (position " + std::to_string(index) + " of epoch " +
-                            std::to_string(epoch) + ", step " + std::to_string(step) + ") cannot be made: file is gone";
+          auto const message = "sample " + std::to_string(index) + " (position " + std::to_string(index) +
+                               " of epoch " + std::to_string(epoch) + ", step " + std::to_string(step) +
+                               ") cannot be made: file is gone";
           try {
             static_cast<void>(loader.next());
             FAIL("no exception");
           } catch (DataError const& error) {
-            CHECK(std::string(error.what()).find(says) != std::string::npos);
+            CHECK(std::string(error.what()).find(message) != std::string::npos);
             CHECK_THROWS_WITH_AS(std::rethrow_if_nested(error), "file is gone", std::runtime_error);
           }
         } else {
@@ -337,8 +338,8 @@ TEST_CASE("an order with indices outside the dataset is refused before any sampl
     for (Index by : {-1, 1}) {
       data::DataLoader loader{in_memory(8), Shifted{by}, data::PadCollate{}, {.batch_size = 4, .workers = workers}};
       loader.start({}, 0, 0, 1);
-      auto const says = by < 0 ? "the sampler's order has sample -1 at position 0 of epoch 0, and the dataset 8"
-                               : "the sampler's order has sample 8 at position 7 of epoch 0, and the dataset 8";
+      auto const message = by < 0 ? "the sampler's order has sample -1 at position 0 of epoch 0, and the dataset 8"
+                                  : "the sampler's order has sample 8 at position 7 of epoch 0, and the dataset 8";
       for (int step = 0; step < 2; ++step) {
         if ((step == 0) != (by < 0)) {
           CHECK_NOTHROW(static_cast<void>(loader.next()));
@@ -355,7 +356,7 @@ TEST_CASE("an order with indices outside the dataset is refused before any sampl
             all += inner.what();
           }
           CAPTURE(all);
-          CHECK(all.find(says) != std::string::npos);
+          CHECK(all.find(message) != std::string::npos);
         }
       }
     }
@@ -676,9 +677,10 @@ TEST_CASE("a forked process that uses its parent's loader gets an error and does
       }
       return false;
     };
-    bool const told = is_told([&] { static_cast<void>(loader.next()); }) && is_told([&] { loader.start({}, 0, 0, 1); });
+    bool const reported =
+        is_told([&] { static_cast<void>(loader.next()); }) && is_told([&] { loader.start({}, 0, 0, 1); });
     { auto const gone = std::move(loader); }
-    ::_exit(told ? 0 : 1);
+    ::_exit(reported ? 0 : 1);
   }
   CHECK(loader.next().batches().size() == 1);
   int status = 1;

@@ -192,9 +192,9 @@ TEST_CASE("a failure's message has the sample's name and its position in the ord
   REQUIRE(number != place);
   data::DataLoader loader{Breaking{}, sampler, data::PadCollate{}, {.batch_size = 60}};
   loader.start({}, 0, 0, 1);
-  auto const says = "DataLoader: sample " + number + " (clips/" + number + ".npy) (position " + place +
-                    " of epoch 0, step 0) cannot be made: file is gone";
-  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), says.c_str(), DataError);
+  auto const message = "DataLoader: sample " + number + " (clips/" + number + ".npy) (position " + place +
+                       " of epoch 0, step 0) cannot be made: file is gone";
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), message.c_str(), DataError);
 }
 
 TEST_CASE("a deadline names the stuck sample, and the next call waits again") {
@@ -233,15 +233,15 @@ TEST_CASE("a deadline names the stuck sample, and the next call waits again") {
   };
   auto const so_far = milliseconds();
   CHECK(milliseconds() >= so_far + 15);  // waited for 20 more
-  bool told = false;                     // that the other worker has filled the free slabs
-  for (int tries = 0; tries < 500 && !told; ++tries) {
+  bool reported = false;                 // that the other worker has filled the free slabs
+  for (int tries = 0; tries < 500 && !reported; ++tries) {
     try {
       static_cast<void>(loader.next());
     } catch (DataError const& error) {
-      told = std::string(error.what()).find(" has nothing to do; ") != std::string::npos;
+      reported = std::string(error.what()).find(" has nothing to do; ") != std::string::npos;
     }
   }
-  CHECK(told);
+  CHECK(reported);
   open = true;
   for (bool made = false; !made;) {
     try {

@@ -122,11 +122,11 @@ TEST_CASE("class numbers can be far apart") {
 }
 
 TEST_CASE("invalid options are refused") {
-  auto const says = [](data::PerClassSampler const& sampler, Index samples, char const* text) {
+  auto const message = [](data::PerClassSampler const& sampler, Index samples, char const* text) {
     CHECK_THROWS_WITH_AS(static_cast<void>(sampler.over(Dataset{samples})), doctest::Contains(text), ConfigError);
   };
-  says({.classes = {0, 1}}, 3, "2 classes for 3 samples");
-  says({.classes = {0, -1}}, 2, "the class of sample 1 is -1");
-  says({.classes = {0, 1}, .classes_per_batch = 3}, 2, "classes_per_batch is 3, and the samples are of 2 classes");
-  says({.classes = {0, 1}, .samples_per_class = 0}, 2, "samples_per_class 0; both must be within [1, 2^20]");
+  message({.classes = {0, 1}}, 3, "2 classes for 3 samples");
+  message({.classes = {0, -1}}, 2, "the class of sample 1 is -1");
+  message({.classes = {0, 1}, .classes_per_batch = 3}, 2, "classes_per_batch is 3, and the samples are of 2 classes");
+  message({.classes = {0, 1}, .samples_per_class = 0}, 2, "samples_per_class 0; both must be within [1, 2^20]");
 }

@@ -365,13 +365,13 @@ TEST_CASE("each of many unreadable rows is reported with its line") {  // minute
   BothWays<News> const rows(put("wrong.csv", bytes), {.header = data::CsvHeader::none});
   for (auto const* each : {&rows.held, &rows.read})
     for (Index i = each->size(); i-- > 0;) {
-      std::string told;
+      std::string error_message;
       try {
         static_cast<void>(each->get(i));
       } catch (DataError const& error) {
-        told = error.what();
+        error_message = error.what();
       }
-      REQUIRE(told.find(".csv:" + std::to_string(2 * i + 1) + ": column 1: ") != std::string::npos);
+      REQUIRE(error_message.find(".csv:" + std::to_string(2 * i + 1) + ": column 1: ") != std::string::npos);
     }
 }
 

@@ -33,9 +33,9 @@ TEST_CASE("half of a surrogate pair is read as U+FFFD") {
 ["\ud83d\u0041"]
 )");
   data::JsonLinesDataset const lines(folder / "a");
-  std::string const smile = "\xf0\x9f\x98\x80", replacement = "\xef\xbf\xbd";
+  std::string const emoji = "\xf0\x9f\x98\x80", replacement = "\xef\xbf\xbd";
   std::vector<std::string> const expected{
-      smile, "cut " + replacement, replacement + "\n", replacement + "x", replacement + smile, replacement + "A"};
+      emoji, "cut " + replacement, replacement + "\n", replacement + "x", replacement + emoji, replacement + "A"};
   for (std::size_t i = 0; i < expected.size(); ++i)
     CHECK(lines.get(static_cast<Index>(i)).at(0).string() == expected[i]);
 }

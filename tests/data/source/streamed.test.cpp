@@ -17,7 +17,7 @@
 #include <lockstep/data/combine/transform.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
-#include <lockstep/data/source/finite.hpp>
+#include <lockstep/data/source/finite_check.hpp>
 
 using namespace lockstep;
 
@@ -322,10 +322,11 @@ TEST_CASE("a transformed stream is a stream") {
     sample.lane += 100 * key.position;
     return sample;
   };
-  data::DataLoader loader{data::Transform{data::Transform{data::Finite{data::Streamed{numbers, 15}}, tenfold}, marked},
-                          data::SequentialSampler{},
-                          data::PadCollate{},
-                          {.batch_size = 4, .workers = 2, .on_failure = data::OnFailure::skip}};
+  data::DataLoader loader{
+      data::Transform{data::Transform{data::FiniteCheck{data::Streamed{numbers, 15}}, tenfold}, marked},
+      data::SequentialSampler{},
+      data::PadCollate{},
+      {.batch_size = 4, .workers = 2, .on_failure = data::OnFailure::skip}};
   loader.start({}, 1, 0, 2);
   std::vector<Sample> rows, wanted;
   for (int step = 0; step < 4; ++step)
@@ -351,7 +352,7 @@ TEST_CASE("samples of a stream are checked as they pass") {
     Index lanes() const { return 1; }
     Lane lane(Index, Index) const { return {}; }
   };
-  data::Finite const readings{data::Streamed{Sensor{}, 3}};
+  data::FiniteCheck const readings{data::Streamed{Sensor{}, 3}};
   CHECK(readings.take({0, 0, 0})->value == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(readings.take({0, 1, 1})),
                        doctest::Contains("sample 1 of lane 0: member 0 holds an infinity or a NaN"), DataError);

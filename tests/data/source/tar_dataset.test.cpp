@@ -69,9 +69,9 @@ TEST_CASE("files with one key form a sample, wherever they are; no file may appe
   CHECK(tar.get(1).at("seg.png").size() == 700);
   CHECK(tar.get(1).at("cls").empty());
   CHECK(tar.get(2).key == "readme");
-  auto const apart = archive.open(member("1.a", "x") + member("2.a", "y") + member("1.b", "z") + end);
-  CHECK(apart.size() == 2);
-  CHECK(text(apart.get(0).at("b")) == "z");
+  auto const separated_members = archive.open(member("1.a", "x") + member("2.a", "y") + member("1.b", "z") + end);
+  CHECK(separated_members.size() == 2);
+  CHECK(text(separated_members.get(0).at("b")) == "z");
   CHECK_THROWS_WITH_AS(archive.open(member("1.a", "x") + member("1.a", "y") + end),
                        doctest::Contains("holds \"1.a\" twice"), DataError);
   CHECK(tar.name(1) == "train/0002 in " + archive / "a.tar");

@@ -29,7 +29,7 @@ Result<T> run(Batch<T> const& b, int threads, Write write = Write::overwrite, T 
   ThreadPool pool(threads);
   memory::Stream<HostSpace> const stream(pool);
   auto const queries = b.queries.slots(), keys = b.keys.slots(), width = b.width(), heads = b.options.heads,
-             key_width = width / b.sharers;
+             key_width = width / b.heads_per_key_head;
   std::vector<T> const like_query(b.query.size(), before), like_key(b.key.size(), before);
   Result<T> r{like_query, like_query, like_key, like_key, std::vector<T>(b.bias.size(), before)};
   Kernel::Inputs<T> in{.query = view(b.query, queries, width),
@@ -40,7 +40,7 @@ Result<T> run(Batch<T> const& b, int threads, Write write = Write::overwrite, T 
                        .heads = heads,
                        .scale = b.scale(),
                        .causal = b.options.causal,
-                       .query_heads_per_key_head = b.sharers,
+                       .query_heads_per_key_head = b.heads_per_key_head,
                        .mask = b.mask};
   if (!b.bias.empty()) in.bias = view(b.bias, heads, b.distances());
   auto const unset = [](Index count) {
@@ -230,7 +230,7 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
 
 TEST_CASE_TEMPLATE("attention: heads that share keys equal heads with equal keys", T, float, double) {
   Index const heads = 6, head_width = 8;
-  for (Index sharers : {2, 3, 6})
+  for (Index heads_per_key_head : {2, 3, 6})
     for (auto write : {Write::overwrite, Write::add})
       for (bool causal : {false, true}) {
         Batch<T> each({.rows = 5,
@@ -242,13 +242,13 @@ TEST_CASE_TEMPLATE("attention: heads that share keys equal heads with equal keys
                        .causal = causal,
                        .biased = true,
                        .ragged = causal});
-        auto const key_heads = heads / sharers, narrow = key_heads * head_width, width = each.width();
+        auto const key_heads = heads / heads_per_key_head, narrow = key_heads * head_width, width = each.width();
         auto shared = each;
-        shared.sharers = sharers;
+        shared.heads_per_key_head = heads_per_key_head;
         for (auto* of : {&shared.key, &shared.value}) of->clear();
         for (Index slot = 0; slot < each.keys.slots(); ++slot)
           for (Index c = 0; c < width; ++c) {
-            auto const head = c / head_width, leader = head / sharers * sharers;
+            auto const head = c / head_width, leader = head / heads_per_key_head * heads_per_key_head;
             auto const to = static_cast<std::size_t>(slot * width + c),
                        from = static_cast<std::size_t>(slot * width + leader * head_width + c % head_width);
             each.key[to] = each.key[from], each.value[to] = each.value[from];
@@ -265,13 +265,16 @@ TEST_CASE_TEMPLATE("attention: heads that share keys equal heads with equal keys
         double off = 0;
         for (auto const& [sum, parts] : {std::pair(&got.dkey, &expected.dkey), {&got.dvalue, &expected.dvalue}})
           for (Index i = 0; i < std::ssize(*sum); ++i) {
-            double exact = write == Write::add ? 1 - static_cast<double>(sharers) : 0;  // each part began at 1
-            for (Index s = 0; s < sharers; ++s)
+            double exact =
+                write == Write::add ? 1 - static_cast<double>(heads_per_key_head) : 0;  // each part began at 1
+            for (Index s = 0; s < heads_per_key_head; ++s)
               exact += static_cast<double>((*parts)[static_cast<std::size_t>(
-                  i / narrow * width + (i % narrow / head_width * sharers + s) * head_width + i % head_width)]);
+                  i / narrow * width + (i % narrow / head_width * heads_per_key_head + s) * head_width +
+                  i % head_width)]);
             off = std::max(off, std::abs(static_cast<double>((*sum)[static_cast<std::size_t>(i)]) - exact));
           }
         // Sums of up to 33 numbers below 8 in another order, with as many roundings for each head.
-        CHECK(off <= 8 * 33 * static_cast<double>(sharers) * static_cast<double>(std::numeric_limits<T>::epsilon()));
+        CHECK(off <= 8 * 33 * static_cast<double>(heads_per_key_head) *
+                         static_cast<double>(std::numeric_limits<T>::epsilon()));
       }
 }

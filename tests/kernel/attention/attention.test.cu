@@ -25,7 +25,7 @@ struct Setting {
   Index heads, head_width;
   bool causal = false, biased = false;
   double dropout = 0;
-  Index sharers = 1;
+  Index heads_per_key_head = 1;
 };
 
 template <class T>
@@ -40,7 +40,8 @@ struct Case {
   using Sum = Accumulate<T>;
   Setting setting;
   TwinLayout queries{setting.kind, setting.queries}, keys{setting.kind, setting.keys};
-  Index width = setting.heads * setting.head_width, key_width = width / setting.sharers, rows = queries.rows();
+  Index width = setting.heads * setting.head_width, key_width = width / setting.heads_per_key_head,
+        rows = queries.rows();
   Index distances = std::max<Index>(0, queries.host().length + keys.host().length - 1);
   std::vector<T> query = input(queries, width, 1), key = input(keys, key_width, 2), value = input(keys, key_width, 3),
                  dout = input(queries, width, 4), bias = rounded(setting.heads * distances, 5, 1);
@@ -80,7 +81,7 @@ struct Case {
         .heads = setting.heads,
         .scale = 0.3,
         .causal = setting.causal,
-        .query_heads_per_key_head = setting.sharers,
+        .query_heads_per_key_head = setting.heads_per_key_head,
         .bias = setting.biased ? view(bias, setting.heads, distances) : TensorView<T const, 2, HostSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
     std::vector<Sum> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
@@ -112,7 +113,7 @@ struct Case {
         .heads = setting.heads,
         .scale = 0.3,
         .causal = setting.causal,
-        .query_heads_per_key_head = setting.sharers,
+        .query_heads_per_key_head = setting.heads_per_key_head,
         .bias = setting.biased ? b.view(setting.heads, distances) : TensorView<T, 2, CudaSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
     OnDevice<Sum> const log_sums(std::vector<Sum>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),
@@ -164,7 +165,8 @@ std::vector<Setting> settings() {
 /// including dropout. A gradient sums, with weights that add up to 1, products that are sqrt(d) times as large.
 double output_bound(Setting const& s) { return 40 * std::sqrt(static_cast<double>(s.head_width) + 2) + 30; }
 double gradient_bound(Setting const& s) {
-  return static_cast<double>(s.sharers) * output_bound(s) * (2 + std::sqrt(static_cast<double>(s.head_width)));
+  return static_cast<double>(s.heads_per_key_head) * output_bound(s) *
+         (2 + std::sqrt(static_cast<double>(s.head_width)));
 }
 
 /// Errors in units of T's rounding error: of the whole tensor in the Euclidean norm, and the largest of an element,

@@ -124,14 +124,14 @@ struct EmbeddingCase {
  private:
   void add_segment(int number) {
     auto const& k = kind;
-    bool const alike = k.arrangement == Arrangement::interleaved;
+    bool const interleaved_segments = k.arrangement == Arrangement::interleaved;
     Segment segment;
-    segment.length = k.length - (alike || k.length == 0 ? 0 : number % 2);
+    segment.length = k.length - (interleaved_segments || k.length == 0 ? 0 : number % 2);
     segment.offsets = {0};
     for (Index r = 0; r < k.rows; ++r) {  // full, empty, one and half, in turn
       auto const n = segment.length;
       Index const some[] = {n, 0, std::min<Index>(1, n), n / 2};
-      segment.lengths.push_back(static_cast<std::int32_t>(some[(r + (alike ? 0 : number)) % 4]));
+      segment.lengths.push_back(static_cast<std::int32_t>(some[(r + (interleaved_segments ? 0 : number)) % 4]));
       segment.offsets.push_back(segment.offsets.back() + segment.lengths.back());
     }
     auto const seed = static_cast<std::uint64_t>(100 * number);

@@ -39,26 +39,26 @@ void check_losses(Rule rule, bool exact, std::vector<Index> const& widths = {1, 
           OnDevice<double> const device_losses(losses), device_weights(weights);
           auto const factors = values<float>(slots, 4);
           OnDevice<float> const device_factors(factors);
-          bool const weighed = kind == TwinLayout::Kind::ragged;
+          bool const weighted = kind == TwinLayout::Kind::ragged;
           std::vector<std::uint8_t> bytes;
           for (Index i = 0; i < slots; ++i) bytes.push_back(i % 3 != 1);
           OnDevice<std::uint8_t> const device_bytes(bytes);
           TensorView<bool const, 1, HostSpace> present;
           TensorView<bool const, 1, CudaSpace> device_present;
-          if (weighed) {
+          if (weighted) {
             present = {reinterpret_cast<bool const*>(bytes.data()), {slots}};
             device_present = {reinterpret_cast<bool const*>(device_bytes.view(slots).data), {slots}};
           }
           kernel::ElementwiseLoss<HostSpace>::forward_backward<T, T>(
               memory::Stream<HostSpace>(pool), twin.host(), rule, T(0.5), view(prediction, slots, width),
               view(target, slots, width), view(losses, chunks), view(weights, chunks), view(gradient, slots, width),
-              write, weighed ? view(factors, slots) : TensorView<float const, 1, HostSpace>{}, present);
+              write, weighted ? view(factors, slots) : TensorView<float const, 1, HostSpace>{}, present);
           kernel::ElementwiseLoss<CudaSpace>::forward_backward<T, T>(
               stream.view(), twin.device(), rule, T(0.5), device_prediction.view(slots, width),
               device_target.view(slots, width), device_losses.view(chunks), device_weights.view(chunks),
               device_gradient.view(slots, width), write,
-              weighed ? TensorView<float const, 1, CudaSpace>(device_factors.view(slots))
-                      : TensorView<float const, 1, CudaSpace>{},
+              weighted ? TensorView<float const, 1, CudaSpace>(device_factors.view(slots))
+                       : TensorView<float const, 1, CudaSpace>{},
               device_present);
           CHECK(device_weights.values() == weights);
           auto const slopes = device_gradient.values();
@@ -72,7 +72,7 @@ void check_losses(Rule rule, bool exact, std::vector<Index> const& widths = {1, 
           // double.
           for (std::size_t i = 0; i < got.size(); ++i)
             CHECK(std::abs(got[i] - losses[i]) <=
-                  unit * 130 * (weighed ? 4096 * 4.0 : losses[i] + 1));  // factors may cancel
+                  unit * 130 * (weighted ? 4096 * 4.0 : losses[i] + 1));  // factors may cancel
         }
 }
 

@@ -25,7 +25,7 @@ TEST_CASE_TEMPLATE("cross entropy of shares on CUDA equals the host's within rou
   for (auto const& lengths : {std::vector<std::int32_t>{}, {1}, {5, 0, 1, 3}})
     for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
       for (Index classes : {1, 2, 33, 513})
-        for (bool weighed : {false, true})
+        for (bool weighted : {false, true})
           for (auto write : {Write::overwrite, Write::add}) {
             CAPTURE(classes);
             TwinLayout const twin(kind, lengths);
@@ -34,10 +34,10 @@ TEST_CASE_TEMPLATE("cross entropy of shares on CUDA equals the host's within rou
             auto shares = values<float>(all, 4);
             for (auto& share : shares) share = std::abs(share);
             std::vector<float> factors, class_weights;
-            for (Index c = 0; weighed && c < classes; ++c) class_weights.push_back(static_cast<float>(c % 3) / 2);
+            for (Index c = 0; weighted && c < classes; ++c) class_weights.push_back(static_cast<float>(c % 3) / 2);
             kernel::CrossEntropyOptions const options{
-                .class_weights = class_weights, .label_smoothing = weighed ? 0.25 : 0, .factor = 0.5};
-            for (Index r = 0; weighed && r < slots; ++r) factors.push_back(static_cast<float>(r % 4) - 1);
+                .class_weights = class_weights, .label_smoothing = weighted ? 0.25 : 0, .factor = 0.5};
+            for (Index r = 0; weighted && r < slots; ++r) factors.push_back(static_cast<float>(r % 4) - 1);
             std::vector<double> losses(static_cast<std::size_t>(slots), -1), weights(losses);
             std::vector<T> gradient(logits.size(), T{2});
             OnDevice<T> const x(logits), dx(gradient);
@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("cross entropy of shares on CUDA equals the host's within rou
             kernel::SoftCrossEntropy<CudaSpace>::forward_backward<T, float>(
                 stream.view(), twin.device(), options, x.view(slots, classes), q.view(all), device_losses.view(slots),
                 device_weights.view(slots), dx.view(slots, classes), write,
-                weighed ? by.view(slots) : TensorView<float, 1, CudaSpace>{});
+                weighted ? by.view(slots) : TensorView<float, 1, CudaSpace>{});
             CHECK(device_weights.values() == weights);
             // Sums of as many terms as there are classes, of shares up to 1 and differences up to 10, by a factor of 1.
             double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());

@@ -81,7 +81,7 @@ struct Found {
 struct Refused {
   std::string where;
   std::string variables;
-  std::vector<std::string> says;
+  std::vector<std::string> expected_message;
 };
 
 }  // namespace
@@ -157,12 +157,12 @@ TEST_CASE("recorded environments are parsed") {
 }
 
 TEST_CASE("the source of a rank's place is kept, with the launcher's variable names") {
-  auto const told = [](std::string const& text) {
+  auto const reported = [](std::string const& text) {
     auto const variables = read(text);
     return detect(in(variables)).variables;
   };
-  CHECK(told(torchrun) == "RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2");
-  CHECK(told(step + "PMIX_RANK=2") == "PMIX_RANK=2");
+  CHECK(reported(torchrun) == "RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2");
+  CHECK(reported(step + "PMIX_RANK=2") == "PMIX_RANK=2");
 }
 
 TEST_CASE("contradictory environments are refused, with the variables") {
@@ -230,7 +230,7 @@ TEST_CASE("contradictory environments are refused, with the variables") {
     }
     CAPTURE(message);
     REQUIRE_FALSE(message.empty());
-    for (auto const& part : one.says) CHECK_MESSAGE(message.find(part) != std::string::npos, part);
+    for (auto const& part : one.expected_message) CHECK_MESSAGE(message.find(part) != std::string::npos, part);
   }
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("one rank runs in this process") {
   auto const here = std::this_thread::get_id();
   std::string warned;
   launch::Options const options{.limits = {.warn_seconds = 7, .stall_seconds = 9},
-                                .warn = [&](std::string const& says) { warned = says; }};
+                                .warn = [&](std::string const& message) { warned = message; }};
   int const code = launch::run(options, [&](World& world) {
     CHECK(std::this_thread::get_id() == here);
     CHECK(world.size == 1);
@@ -136,7 +136,7 @@ TEST_CASE("threads that exist before the run, and programs that the run starts, 
   options.on_signal = launch::OnSignal::request_stop;
   int started = 0, forked = SIGTERM;
   int const code = launch::run(options, [&](World& world) {
-    auto* const program = ::popen("kill -TERM $$; echo deaf", "w");
+    auto* const program = ::popen("kill -TERM $$; echo survived", "w");
     REQUIRE(program != nullptr);
     started = ::pclose(program);
 #if !defined(LOCKSTEP_THREAD_SANITIZER)  // it delivers no signals to a fork of several threads
@@ -240,13 +240,13 @@ TEST_CASE("rank: twice" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_RANK") == nullptr) return;
   auto const nothing = [](World&) { return 0; };
   auto const code = launch::run({}, nothing);
-  std::string says = "nothing";
+  std::string message = "nothing";
   try {
     launch::run({}, nothing);
   } catch (ConfigError const& error) {
-    says = error.what();
+    message = error.what();
   }
-  Scratch::write("twice", says);
+  Scratch::write("twice", message);
   std::_Exit(code);
 }
 

@@ -211,7 +211,8 @@ TEST_CASE("rank: records its inheritance" * doctest::skip()) {
     sigset_t blocked;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     bool const open_to_signals = ::sigismember(&blocked, SIGINT) == 0 && ::sigismember(&blocked, SIGTERM) == 0;
-    Scratch::write("rank" + std::to_string(world.rank), files + (open_to_signals ? "open to signals" : "deaf"));
+    Scratch::write("rank" + std::to_string(world.rank),
+                   files + (open_to_signals ? "open to signals" : "ignores signals"));
     return 0;
   });
 }
@@ -283,7 +284,7 @@ TEST_CASE("signals to the supervisor reach the ranks") {
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 128 + signal);
     CHECK(Scratch::read("report").starts_with("interrupted by signal " + std::to_string(signal)));
-    CHECK_FALSE(contains(Scratch::read("report"), "anew"));
+    CHECK_FALSE(contains(Scratch::read("report"), "restarted"));
   }
 }
 
@@ -301,7 +302,7 @@ TEST_CASE("supervisor: stops on request" * doctest::skip()) {
         Scratch::write("asked" + std::to_string(world.rank), "yes");
         if (world.rank == 0) ::usleep(400'000);  // it saves while the others have ended
         Scratch::write("saved" + std::to_string(world.rank), "yes");
-        while (Scratch::read("deaf") == "yes") ::usleep(500);
+        while (Scratch::read("ignores signals") == "yes") ::usleep(500);
         return 128 + world.stop_request->signal();
       },
       options);
@@ -321,7 +322,7 @@ TEST_CASE(
     CAPTURE(c.first);
     CAPTURE(c.second);
     Scratch const scratch;
-    if (c.second != 0) Scratch::write("deaf", "yes");
+    if (c.second != 0) Scratch::write("ignores signals", "yes");
     auto const supervisor = start_case("supervisor: stops on request");
     await_file("ready0");
     await_file("ready1");
@@ -336,7 +337,7 @@ TEST_CASE(
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == c.code);
     CHECK(Scratch::read("report").starts_with("interrupted by signal " + std::to_string(c.code - 128)));
-    CHECK_FALSE(contains(Scratch::read("report"), "anew"));
+    CHECK_FALSE(contains(Scratch::read("report"), "restarted"));
     if (c.second == 0) CHECK(Scratch::read("saved0") + Scratch::read("saved1") == "yesyes");
   }
 }
@@ -527,7 +528,7 @@ TEST_CASE("invalid input is not retried") {
   options.max_restarts = 5;
   auto const outcome = run_processes(2, "rank: throws", options);
   CHECK(outcome.code == 2);
-  CHECK_FALSE(contains(outcome.report, "anew"));
+  CHECK_FALSE(contains(outcome.report, "restarted"));
 }
 
 TEST_CASE("rank: writes" * doctest::skip()) {

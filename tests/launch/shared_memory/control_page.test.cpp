@@ -51,9 +51,9 @@ TEST_CASE("if two threads of a rank report its end, the first counts, and the se
       static_cast<void>(page->describe(1));
     });
     page->end_itself(1, 7, 0, "rank 1: its own error");
-    auto const said = page->describe(1);
+    auto const printed = page->describe(1);
     other.join();
-    CHECK(page->describe(1) == said);
+    CHECK(page->describe(1) == printed);
     CHECK(((*page)[1].exit_code == 7) == ((*page)[1].signal == 0));
   }
   auto const page = std::make_unique<ControlPage>();

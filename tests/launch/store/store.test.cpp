@@ -189,10 +189,10 @@ TEST_CASE("waiting ranks are notified of a lost rank") {
   REQUIRE(marked);
   CHECK(marked->type == StoreReply::done);  // so the server knows that it waits
   { StoreConnection const dies(to(server, 1, 2), StoreConnectionKind::requests); }
-  auto const told = waits.wait(deadline_in(5));
-  REQUIRE(told);
-  CHECK(told->type == StoreReply::lost);
-  CHECK(told->rank == 1);
+  auto const reported = waits.wait(deadline_in(5));
+  REQUIRE(reported);
+  CHECK(reported->type == StoreReply::lost);
+  CHECK(reported->rank == 1);
 }
 
 TEST_CASE("a timeout for a value or for a server names what was missing") {

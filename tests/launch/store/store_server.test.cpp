@@ -68,12 +68,12 @@ TEST_CASE("a server without a free descriptor leaves clients waiting, and does n
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit const none{static_cast<rlim_t>(peer.get()) + 1, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  bool const came = ::connect(peer.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0;
+  bool const connected = ::connect(peer.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0;
   auto const begin = processor_seconds();
   ::usleep(300'000);
   auto const used = processor_seconds() - begin;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
-  CHECK(came);
+  CHECK(connected);
   CHECK(used < 0.1);
   std::string const foreign_server(8, 'x');  // to which the server sends nothing after the handshake
   CHECK(::send(peer.get(), foreign_server.data(), foreign_server.size(), MSG_NOSIGNAL) == 8);

@@ -140,17 +140,17 @@ TEST_CASE("attention layer: gradients with rotary positions, and of heads that s
 TEST_CASE("attention layer: rotary positions encode relative, not absolute positions") {
   Index const width = 8, length = 6;
   // Returns the output of the second of two tokens at this distance, after `skipped` tokens of zeros and before others.
-  auto const second_token = [&](Index skipped, Index apart, double base) {
+  auto const second_token = [&](Index skipped, Index distance, double base) {
     TokenBatch const batch({static_cast<std::int32_t>(length)}, length, 11);
     Trial<Model, double> trial(Model(batch, {.width = width, .heads = 2, .bias = nn::Bias::none, .rotary_base = base}));
     auto const& x = trial.layout.entries()[0];
     for (Index i = 0; i < length; ++i)
       for (Index c = 0; c < width; ++c)
         trial.values[static_cast<std::size_t>(x.offset + i * width + c)] =
-            i == skipped || i == skipped + apart ? std::sin(static_cast<double>((i == skipped ? 0 : 10) + c)) : 0;
+            i == skipped || i == skipped + distance ? std::sin(static_cast<double>((i == skipped ? 0 : 10) + c)) : 0;
     trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
     auto const y = trial.model.mixed(trial.context(), batch).tokens.value;
-    return std::vector<double>(y.data + (skipped + apart) * width, y.data + (skipped + apart + 1) * width);
+    return std::vector<double>(y.data + (skipped + distance) * width, y.data + (skipped + distance + 1) * width);
   };
   auto const off = [](std::vector<double> const& a, std::vector<double> const& b) {
     double most = 0;

@@ -61,9 +61,9 @@ TEST_CASE("by default there are 32 buckets, and one for all distances from 128 o
   auto const of = [](nn::RelativePositionBias::Options const& options) {
     return run<float>(nn::RelativePositionBias(options), 2, batch_of(1, 200), apply, 1);
   };
-  auto const usual = of({.heads = 1});
-  CHECK(usual == of({.heads = 1, .buckets = 32, .farthest = 128, .causal = false}));
-  CHECK(usual != of({.heads = 1, .farthest = 100}));
+  auto const default_bias = of({.heads = 1});
+  CHECK(default_bias == of({.heads = 1, .buckets = 32, .farthest = 128, .causal = false}));
+  CHECK(default_bias != of({.heads = 1, .farthest = 100}));
 }
 
 TEST_CASE("invalid sizes are refused with the numbers") {

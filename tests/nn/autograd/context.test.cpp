@@ -68,30 +68,30 @@ TEST_CASE("the sink is called once per parameter, after its last use, and never 
     int calls = 0;
     Index offset = -1, count = -1;
     double gradient = 0;
-  } heard{&f};
+  } reported{&f};
   f.context.begin_step();
   f.loss();
   f.context.backward({[](void* self, Index offset, Index count) {
                         auto& h = *static_cast<Heard*>(self);
                         ++h.calls, h.offset = offset, h.count = count, h.gradient = h.f->scale_gradient();
                       },
-                      &heard});
-  CHECK(heard.calls == 1);
-  CHECK(heard.offset == f.scale_at);
-  CHECK(heard.count == 1);
-  CHECK(heard.gradient == doctest::Approx(15));
+                      &reported});
+  CHECK(reported.calls == 1);
+  CHECK(reported.offset == f.scale_at);
+  CHECK(reported.count == 1);
+  CHECK(reported.gradient == doctest::Approx(15));
   CHECK(f.context.parameters().gradients().written(1));
   CHECK_FALSE(f.context.parameters().gradients().written(0));
 }
 
 TEST_CASE("an aborted forward pass leaves no uses that backward would wait for") {
   Fixture f;
-  int told = 0;
+  int notified = 0;
   f.context.begin_step();
   f.loss();
   f.loss();
-  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &told});
-  CHECK(told == 1);
+  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &notified});
+  CHECK(notified == 1);
 }
 
 TEST_CASE("a pass is marked as a repetition only while recompute repeats it, also after a failed one") {
@@ -128,28 +128,28 @@ TEST_CASE("a closure without parameter names reports each parameter after its la
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.bind(values.data(), gradients.data(), layout);
-  std::vector<Index> heard;
+  std::vector<Index> reported;
   context.begin_step();
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const end = context.variable<1>({1});
   for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.add_use(*p);
-  auto const write = [&heard, &pair](nn::Context<double, HostSpace>& c) {
+  auto const write = [&reported, &pair](nn::Context<double, HostSpace>& c) {
     auto const give = [&](nn::Parameter const& p) {
       auto const to = c.gradient(p);
       *to.data = to.write == Write::add ? *to.data + 3 : 3;
       c.finish_use(p);
     };
     give(pair.first);
-    CHECK(heard.empty());
+    CHECK(reported.empty());
     give(pair.second);
-    CHECK(heard == std::vector<Index>{pair.second.offset});
+    CHECK(reported == std::vector<Index>{pair.second.offset});
     give(pair.first);
   };
   context.on_backward(end, std::tuple{}, write);
   static_cast<void>(context.gradient(end));
   context.backward(
-      {[](void* self, Index offset, Index) { static_cast<std::vector<Index>*>(self)->push_back(offset); }, &heard});
-  CHECK(heard == std::vector<Index>{pair.second.offset, pair.first.offset});
+      {[](void* self, Index offset, Index) { static_cast<std::vector<Index>*>(self)->push_back(offset); }, &reported});
+  CHECK(reported == std::vector<Index>{pair.second.offset, pair.first.offset});
   CHECK(gradients[static_cast<std::size_t>(pair.first.offset)] == 6);
   CHECK(gradients[static_cast<std::size_t>(pair.second.offset)] == 3);
 }
@@ -524,12 +524,12 @@ TEST_CASE("each operation's forward ends at its registration of backward, and bo
   f.context.begin_step();
   f.loss();  // scale x, its scale, their sum
   f.context.end_forward();
-  std::vector<Index> told;
+  std::vector<Index> notified;
   f.context.backward({[](void* self, Index offset, Index count) {
                         for (auto number : {offset, count}) static_cast<std::vector<Index>*>(self)->push_back(number);
                       },
-                      &told});
-  CHECK(told == std::vector<Index>{f.scale_at, 1});
+                      &notified});
+  CHECK(notified == std::vector<Index>{f.scale_at, 1});
 
   auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
   int const scale = 1;           // the ordinal

@@ -68,7 +68,7 @@ class Mixed {
     Column<std::int32_t, Space> tokens;
     Column<float, Space> numbers;
     TensorView<Index const, 1, Space> places;
-    TensorView<std::uint8_t const, 2, Space> pictures;
+    TensorView<std::uint8_t const, 2, Space> images;
     TensorView<float const, 2, Space> targets;
   };
 
@@ -121,21 +121,21 @@ class Everything {
     auto const excited = nn::multiply(context, y, nn::sigmoid(context, nn::mean_pool(context, y)));
     auto const words =
         nn::segment_of(context, nn::subtract(context, y, nn::multiply(context, excited, x)), 1, numbers.layout);
-    auto const told = nn::first_token(context, backwards.forward(context, words));
-    auto const ends = nn::add(context, told, nn::last_token(context, y));
+    auto const first_tokens = nn::first_token(context, backwards.forward(context, words));
+    auto const ends = nn::add(context, first_tokens, nn::last_token(context, y));
     auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, ends));
 
-    auto const image = pictures.forward(context, batch.pictures);
+    auto const image = images.forward(context, batch.images);
     auto const maps = grouped.forward(context, norm.forward(context, convolution.forward(context, image)));
     auto const small =
         nn::AvgPool2d({.kernel = 1, .stride = 1}).forward(context, nn::MaxPool2d().forward(context, maps));
     auto const larger =
         nn::add(context, twice.forward(context, small), nn::Upsample2d{}.forward(context, nn::relu(context, small)));
     auto const means = nn::tanh(context, nn::global_average_pool(context, larger));
-    auto const picture = nn::silu(context, seen.forward(context, means, nn::Activation::gelu));
+    auto const activated_image = nn::silu(context, seen.forward(context, means, nn::Activation::gelu));
 
-    auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
-    auto const direction = nn::l2_normalize(context, picture);
+    auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, activated_image)), places);
+    auto const direction = nn::l2_normalize(context, activated_image);
     auto const noise =
         nn::multiply(context, nn::softmax(context, direction), nn::standard_normal_like(context, both, places));
     auto const features = nn::concatenate_channels(context, nn::add(context, both, noise), nn::exp(context, direction));
@@ -161,7 +161,7 @@ class Everything {
   nn::RMSNorm joined{width};
   nn::LSTM forwards{width, width};
   nn::GRU backwards{width, width, nn::Direction::backward};
-  nn::ImageInput<2> pictures{{.extent = {6, 5}}};
+  nn::ImageInput<2> images{{.extent = {6, 5}}};
   nn::Conv2d convolution{1, 4, {.padding = 1}};
   nn::BatchNorm norm{4, {.activation = nn::Activation::relu}};
   nn::GroupNorm grouped{2, 4};

@@ -72,28 +72,28 @@ TEST_CASE_FIXTURE(Fixture, "the sink is called once per parameter, after its las
   struct Heard {
     int times = 0;
     Index offset = -1, count = 0;
-  } heard;
+  } recorder;
   nn::ReadySink const sink{[](void* self, Index offset, Index count) {
                              auto& h = *static_cast<Heard*>(self);
                              ++h.times, h.offset = offset, h.count = count;
                            },
-                           &heard};
+                           &recorder};
   gradients.begin_step();
   gradients.begin_micro_batch();
   gradients.add_use(model.weight);
   gradients.add_use(model.weight);
   static_cast<void>(gradients.target(model.weight));
   gradients.finish_use(model.weight, sink);
-  CHECK(heard.times == 0);
+  CHECK(recorder.times == 0);
   gradients.finish_use(model.weight, sink);
-  CHECK(heard.times == 1);
-  CHECK(heard.offset == model.weight.offset);
-  CHECK(heard.count == 6);
+  CHECK(recorder.times == 1);
+  CHECK(recorder.offset == model.weight.offset);
+  CHECK(recorder.count == 6);
 
   gradients.add_use(model.table);  // used, but its output was not: nothing was written
   gradients.finish_use(model.table, sink);
   nn::Parameter const absent{{1}, nn::Initializer::constant(0)};
   gradients.add_use(absent);
   gradients.finish_use(absent, sink);
-  CHECK(heard.times == 1);
+  CHECK(recorder.times == 1);
 }

@@ -125,18 +125,18 @@ TEST_CASE("Recompute: a parameter used inside and outside is ready once, when it
       Trial<Tied, double>* trial;
       std::vector<Index> offsets{};
       std::vector<double> gradients{};
-    } heard{&trial};
+    } recorder{&trial};
     context.backward({[](void* self, Index offset, Index) {
                         auto& h = *static_cast<Heard*>(self);
                         h.offsets.push_back(offset);
                         h.gradients.push_back(h.trial->gradients[static_cast<std::size_t>(offset)]);
                       },
-                      &heard});
+                      &recorder});
     CHECK(trial.gradients == plain.gradients);
-    CHECK(heard.offsets.size() == trial.layout.entries().size());
-    for (std::size_t i = 0; i < heard.offsets.size(); ++i) {
-      CHECK(heard.gradients[i] == trial.gradients[static_cast<std::size_t>(heard.offsets[i])]);
-      for (std::size_t j = 0; j < i; ++j) CHECK(heard.offsets[j] != heard.offsets[i]);
+    CHECK(recorder.offsets.size() == trial.layout.entries().size());
+    for (std::size_t i = 0; i < recorder.offsets.size(); ++i) {
+      CHECK(recorder.gradients[i] == trial.gradients[static_cast<std::size_t>(recorder.offsets[i])]);
+      for (std::size_t j = 0; j < i; ++j) CHECK(recorder.offsets[j] != recorder.offsets[i]);
     }
   }
 }

@@ -101,11 +101,11 @@ TEST_CASE("the places of an image become tokens, which share its gradient") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);
-  auto const picture = context.variable<4>({2, 3, 4, 5});
-  auto const tokens = nn::sequence_of(picture, positions);
+  auto const image = context.variable<4>({2, 3, 4, 5});
+  auto const tokens = nn::sequence_of(image, positions);
   CHECK(tokens.tokens.value.extent == Extents<2>{24, 5});
-  CHECK(tokens.tokens.value.data == picture.value.data);
-  CHECK(tokens.tokens.slot == picture.slot);
+  CHECK(tokens.tokens.value.data == image.value.data);
+  CHECK(tokens.tokens.slot == image.slot);
   CHECK(tokens.layout.rows == 2);
   CHECK(tokens.layout.start(1) == 12);
   CHECK(tokens.layout.tokens(1) == 12);

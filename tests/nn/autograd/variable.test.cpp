@@ -75,10 +75,10 @@ TEST_CASE("losses accept images, with each place as a row") {
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_step();
   context.begin_micro_batch(nn::Mode::training, 1);
-  auto const picture = context.variable<4>({2, 3, 2, 4});
+  auto const image = context.variable<4>({2, 3, 2, 4});
   auto const rows = context.variable<2>({12, 4});
-  for (Index i = 0; i < picture.value.size(); ++i)
-    picture.value.data[i] = rows.value.data[i] = static_cast<float>(space_check::number(3, i));
+  for (Index i = 0; i < image.value.size(); ++i)
+    image.value.data[i] = rows.value.data[i] = static_cast<float>(space_check::number(3, i));
   std::vector<int> labels;
   std::vector<float> factors, targets;
   for (int i = 0; i < 12; ++i) labels.push_back(i * 7 % 4), factors.push_back(0.25f * static_cast<float>(i));
@@ -87,7 +87,7 @@ TEST_CASE("losses accept images, with each place as a row") {
   TensorView<float const, 3, HostSpace> const factor(factors.data(), {2, 3, 2});
   TensorView<float const, 4, HostSpace> const target(targets.data(), {2, 3, 2, 4});
   auto const of_both = [&](auto const& loss) {
-    auto const got = loss(picture), expected = loss(rows);
+    auto const got = loss(image), expected = loss(rows);
     CHECK(got.sum == expected.sum);
     CHECK(got.weight == expected.weight);
   };
@@ -95,8 +95,8 @@ TEST_CASE("losses accept images, with each place as a row") {
   of_both([&](auto const& x) { return nn::cross_entropy(context, x, label, factor); });
   of_both([&](auto const& x) { return nn::mean_squared_error(context, x, target); });
   labels[7] = 9;
-  CHECK_THROWS_WITH_AS(static_cast<void>(nn::cross_entropy(context, picture, label)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::cross_entropy(context, image, label)),
                        doctest::Contains("token 1 of row 1 of the batch has label 9"), RowError);
-  auto const from = context.gradient(picture), to = context.gradient(rows);
+  auto const from = context.gradient(image), to = context.gradient(rows);
   CHECK(std::equal(from.data, from.data + 48, to.data));
 }

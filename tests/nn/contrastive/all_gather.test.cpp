@@ -54,8 +54,8 @@ TEST_CASE("an exchange of all replicas equals one replica with all samples withi
     CHECK(ddp.losses == dp.losses);
   }
   // The replicas' separate results differ from that.
-  auto const apart = fit(parallel::DataParallel{.devices = 2, .threads = 1}, Model(Kind::apart));
-  CHECK(farthest(apart.values, single.values) > 1000 * rounding);
+  auto const separate = fit(parallel::DataParallel{.devices = 2, .threads = 1}, Model(Kind::apart));
+  CHECK(farthest(separate.values, single.values) > 1000 * rounding);
 }
 
 TEST_CASE("exchanges also work over sequences with different padding, in recomputed blocks and in the first layer") {

@@ -35,9 +35,9 @@ TEST_CASE("gradients of the number and of the input, for sequences and images") 
     CAPTURE(result.where);
     CHECK(result.ok());
   }
-  auto const picture = space_check::trial<double>(nn::LogitScale{}, lockstep::Extents<4>{2, 4, 3, 5}, apply).check();
-  CAPTURE(picture.where);
-  CHECK(picture.ok());
+  auto const image = space_check::trial<double>(nn::LogitScale{}, lockstep::Extents<4>{2, 4, 3, 5}, apply).check();
+  CAPTURE(image.where);
+  CHECK(image.ok());
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {

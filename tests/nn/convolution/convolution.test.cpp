@@ -191,8 +191,8 @@ TEST_CASE("initial values are PyTorch's, uniform within 1 / sqrt of the inputs o
   for (auto const& entry : of_groups.entries()) CHECK(entry.initializer.scale == doctest::Approx(1.0 / 6));
   CHECK(grouped.inputs() == 8);
   CHECK(grouped.outputs() == 4);
-  nn::Conv2d usual(1, 1);
-  CHECK(nn::ParameterLayout::of(usual).entries()[0].shape == std::vector<Index>{1, 1, 3, 3});
+  nn::Conv2d default_layer(1, 1);
+  CHECK(nn::ParameterLayout::of(default_layer).entries()[0].shape == std::vector<Index>{1, 1, 3, 3});
 }
 
 namespace {

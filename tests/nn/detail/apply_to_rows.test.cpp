@@ -22,14 +22,14 @@ auto const on_rows = [](auto& context, auto const& layer, auto const& x) {
 };
 
 template <class Layer, std::size_t Rank>
-void check(Layer const& layer, std::array<Index, Rank> extent, auto const& on_picture, auto const& on_row) {
-  auto const result = trial<double>(layer, extent, on_picture).check();
+void check(Layer const& layer, std::array<Index, Rank> extent, auto const& on_image, auto const& on_row) {
+  auto const result = trial<double>(layer, extent, on_image).check();
   CAPTURE(result.where);
   CHECK(result.ok());
-  auto picture = trial<float>(layer, extent, on_picture);
+  auto image = trial<float>(layer, extent, on_image);
   auto rows = trial<float>(layer, extent, on_row);
-  CHECK(picture.run(1) == rows.run(1));
-  CHECK(same_bits(picture.gradients, rows.gradients));
+  CHECK(image.run(1) == rows.run(1));
+  CHECK(same_bits(image.gradients, rows.gradients));
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ auto const elu = [](auto& context, auto const&, auto const& x) { return nn::elem
 TEST_CASE("gradient of the input by either kind of rule, for sequences and images") {
   activation_check::check_gradients(softplus);
   activation_check::check_gradients(elu);
-  auto const picture = space_check::trial<double>(NoParameters{}, lockstep::Extents<4>{2, 4, 3, 5}, softplus).check();
-  CAPTURE(picture.where);
-  CHECK(picture.ok());
+  auto const image = space_check::trial<double>(NoParameters{}, lockstep::Extents<4>{2, 4, 3, 5}, softplus).check();
+  CAPTURE(image.where);
+  CHECK(image.ok());
   auto const rows = space_check::trial<double>(NoParameters{}, lockstep::Extents<2>{2, 5}, elu).check();
   CAPTURE(rows.where);
   CHECK(rows.ok());

@@ -8,7 +8,9 @@
 
 namespace {
 auto const apply = [](auto& context, auto const&, auto const& x) { return lockstep::nn::leaky_relu(context, x, 0.3); };
-auto const by_itself = [](auto& context, auto const&, auto const& x) { return lockstep::nn::leaky_relu(context, x); };
+auto const default_slope = [](auto& context, auto const&, auto const& x) {
+  return lockstep::nn::leaky_relu(context, x);
+};
 }  // namespace
 
 TEST_CASE("gradient of the input, for sequences and images") {
@@ -25,15 +27,20 @@ TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal va
 
 TEST_CASE("the slope is 0.01 by default") {
   using namespace activation_check;
-  auto const told = [](auto& context, auto const&, auto const& x) { return nn::leaky_relu(context, x, 0.01); };
+  auto const explicit_slope = [](auto& context, auto const&, auto const& x) {
+    return nn::leaky_relu(context, x, 0.01);
+  };
   Batch const batch{.rows = 3, .length = 2};
-  CHECK(run<float>(NoParameters{}, 5, batch, by_itself, 1) == run<float>(NoParameters{}, 5, batch, told, 1));
-  CHECK_FALSE(run<float>(NoParameters{}, 5, batch, by_itself, 1) == run<float>(NoParameters{}, 5, batch, apply, 1));
+  CHECK(run<float>(NoParameters{}, 5, batch, default_slope, 1) ==
+        run<float>(NoParameters{}, 5, batch, explicit_slope, 1));
+  CHECK_FALSE(run<float>(NoParameters{}, 5, batch, default_slope, 1) == run<float>(NoParameters{}, 5, batch, apply, 1));
 }
 
 TEST_CASE("a slope below 0 is refused") {
   using namespace activation_check;
-  auto const falling = [](auto& context, auto const&, auto const& x) { return nn::leaky_relu(context, x, -0.5); };
-  CHECK_THROWS_WITH_AS(static_cast<void>(run<float>(NoParameters{}, 5, {}, falling, 1)),
+  auto const negative_slope = [](auto& context, auto const&, auto const& x) {
+    return nn::leaky_relu(context, x, -0.5);
+  };
+  CHECK_THROWS_WITH_AS(static_cast<void>(run<float>(NoParameters{}, 5, {}, negative_slope, 1)),
                        "leaky_relu: the slope is -0.500000; it must be 0 or more", lockstep::ConfigError);
 }

@@ -75,11 +75,11 @@ TEST_CASE("gradients of images, videos and time series and of their factors") {
     return nn::multiply(context, x, nn::sigmoid(context, layer.forward(context, nn::global_average_pool(context, x))));
   };
   auto const series = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<3>{2, 4, 5}, squeezed).check();
-  auto const picture = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<4>{2, 4, 3, 5}, squeezed).check();
+  auto const image = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<4>{2, 4, 3, 5}, squeezed).check();
   CAPTURE(series.where);
   CHECK(series.ok());
-  CAPTURE(picture.where);
-  CHECK(picture.ok());
+  CAPTURE(image.where);
+  CHECK(image.ok());
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {

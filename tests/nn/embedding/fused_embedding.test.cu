@@ -45,10 +45,10 @@ struct Batch {
   TensorView<Index const, 1, Space> positions;
   bool operator==(Batch const&) const = default;
 };
-template <class Space, class Move>
-Batch<typename Move::Space> moved(Batch<Space> const& batch, Move const& move) {
-  auto const column = [&](auto const& c) { return Column<typename Move::Space>{move(c.values), move(c.lengths)}; };
-  return {column(batch.question), column(batch.answer), move(batch.labels), move(batch.positions)};
+template <class Space, class Copy>
+Batch<typename Copy::Space> copied(Batch<Space> const& batch, Copy const& copy) {
+  auto const column = [&](auto const& c) { return Column<typename Copy::Space>{copy(c.values), copy(c.lengths)}; };
+  return {column(batch.question), column(batch.answer), copy(batch.labels), copy(batch.positions)};
 }
 
 /// Ids and lengths that depend on a number, in page-locked memory.

@@ -51,7 +51,7 @@ TEST_CASE("a fused activation has exact gradients, and equals separate layers") 
     auto const fused = [=](auto& context, nn::Linear const& layer, auto const& x) {
       return layer.forward(context, x, activation);
     };
-    auto const apart = [=](auto& context, nn::Linear const& layer, auto const& x) {
+    auto const unfused = [=](auto& context, nn::Linear const& layer, auto const& x) {
       auto const h = layer.forward(context, x);
       return activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
     };
@@ -63,7 +63,7 @@ TEST_CASE("a fused activation has exact gradients, and equals separate layers") 
     for (auto bias : {nn::Bias::learned, nn::Bias::none}) {
       nn::Linear const layer(33, 20, bias);
       Batch const batch{.rows = 9, .length = 100};
-      auto const expected = run<float>(layer, 33, batch, apart, 1);
+      auto const expected = run<float>(layer, 33, batch, unfused, 1);
       for (int threads : {1, 2}) CHECK(run<float>(layer, 33, batch, fused, threads) == expected);
       CHECK(evaluate<float>(layer, 33, batch, fused) == expected.loss);
     }

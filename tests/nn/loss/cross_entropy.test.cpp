@@ -95,7 +95,7 @@ namespace {
 struct Factors {
   TensorView<float const, 1, HostSpace> values;
 };
-struct Weighed : Model {
+struct Weighted : Model {
   using Model::Model;
   std::vector<float> factors{1, -0.5f, 0, 2, 0.25f};
   template <class Context>
@@ -111,11 +111,11 @@ struct Weighed : Model {
 
 TEST_CASE("cross_entropy: row factors apply to loss and gradient and not to the weight") {
   for (int uses : {1, 2}) {
-    auto const result = check_model(Weighed(batch, 4, uses), batch);
+    auto const result = check_model(Weighted(batch, 4, uses), batch);
     CAPTURE(result.where);
     CHECK(result.ok());
   }
-  Trial<Weighed, double> trial(Weighed(batch, 4));
+  Trial<Weighted, double> trial(Weighted(batch, 4));
   std::fill(trial.values.begin(), trial.values.end(), 0.5);
   auto const loss = trial.step(batch);
   CHECK(loss.weight == 5);

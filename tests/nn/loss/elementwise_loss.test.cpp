@@ -56,14 +56,18 @@ TEST_CASE("elementwise_loss: an absent target is refused, unless factors give th
                        doctest::Contains("log_cosh: row 1 of the batch has no value: its std::optional is empty"),
                        RowError);
   TensorView<float const, 1, HostSpace> const by(factors.data(), {3});
-  auto const loss = nn::elementwise_loss(context, kernel::SquaredError{}, x, nn::weighed(column, by));
+  auto const loss = nn::elementwise_loss(context, kernel::SquaredError{}, x, nn::weighted(column, by));
   CHECK(loss.sum == 1 + 16);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  CHECK(nn::elementwise_loss(context, kernel::SquaredError{}, x, nn::weighed(column, by)).sum == loss.sum);
+#pragma GCC diagnostic pop
   std::vector<float> const others{1, 2, 1};
   TensorView<float const, 1, HostSpace> const by_others(others.data(), {3});
   CHECK_THROWS_WITH_AS(
-      static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, nn::weighed(column, by_others))),
+      static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, nn::weighted(column, by_others))),
       doctest::Contains("log_cosh: row 1 of the batch has no value: its std::optional is empty, and training would use "
-                        "0.000000; nn::weighed(nn::where_present(targets), factors), or a factor of 0, leaves"),
+                        "0.000000; nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves"),
       RowError);
 }
 
@@ -99,10 +103,10 @@ TEST_CASE("elementwise_loss: weighted targets have a factor for each row or toke
     auto const slots = batch.layout().slots;
     Factors factors;
     for (Index i = 0; i < slots; ++i) factors.numbers.push_back(0.75f * static_cast<float>(i) - 1);
-    auto const weighed = [&](auto& context, auto const& x, auto const& target, double factor) {
-      return nn::elementwise_loss(context, LogCosh{}, x, nn::weighed(target, factors.view()), factor);
+    auto const weighted = [&](auto& context, auto const& x, auto const& target, double factor) {
+      return nn::elementwise_loss(context, LogCosh{}, x, nn::weighted(target, factors.view()), factor);
     };
-    loss_check::Model const model(batch, 3, weighed);
+    loss_check::Model const model(batch, 3, weighted);
     loss_check::Model const plain(batch, 3, apply);
     auto const result = lockstep_test::check_model(model, batch);
     CAPTURE(result.where);
@@ -133,7 +137,7 @@ struct Missing {
     auto const x = lockstep_test::learned(context, prediction);
     if (factors.empty()) return nn::mean_squared_error(context, x, nn::where_present(targets), {.factor = 3});
     TensorView<float const, 1, HostSpace> const by{factors.data(), {std::ssize(factors)}};
-    return nn::mean_squared_error(context, x, nn::weighed(nn::where_present(targets), by), {.factor = 3});
+    return nn::mean_squared_error(context, x, nn::weighted(nn::where_present(targets), by), {.factor = 3});
   }
 };
 }  // namespace
@@ -161,14 +165,14 @@ TEST_CASE("elementwise_loss: rows without a target do not count, in the loss and
                        doctest::Contains("the prediction has 5 rows and there are 4 targets"), ShapeError);
 
   std::vector<float> const factors{2, 5, 0.5f, 7, 1};
-  auto const weighed_result = lockstep_test::check_model(Missing{factors}, targets);
-  CHECK_MESSAGE(weighed_result.ok(), weighed_result.where);
-  lockstep_test::Trial<Missing, double> weighed(Missing{factors});
-  auto const of_factors = weighed.step(targets);
+  auto const weighted_result = lockstep_test::check_model(Missing{factors}, targets);
+  CHECK_MESSAGE(weighted_result.ok(), weighted_result.where);
+  lockstep_test::Trial<Missing, double> weighted(Missing{factors});
+  auto const of_factors = weighted.step(targets);
   CHECK(of_factors.weight == 3);
   sum = 0;
   for (std::size_t i : {0u, 2u, 4u})
-    sum += 3 * static_cast<double>(factors[i]) * std::pow(weighed.values[i] - static_cast<double>(numbers[i]), 2);
+    sum += 3 * static_cast<double>(factors[i]) * std::pow(weighted.values[i] - static_cast<double>(numbers[i]), 2);
   CHECK(of_factors.sum == doctest::Approx(sum));
-  CHECK(weighed.gradients[1] == 0);
+  CHECK(weighted.gradients[1] == 0);
 }

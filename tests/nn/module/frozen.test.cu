@@ -29,9 +29,10 @@ struct Batch {
   TensorView<std::uint8_t const, 1, Space> labels;  // [rows]
   bool operator==(Batch const&) const = default;
 };
-template <class Space, class Move>
-Batch<typename Move::Space> moved(Batch<Space> const& batch, Move const& move) {
-  return {move(batch.x), move(batch.labels)};
+/// Has the former name of `copied`, which devices still call.
+template <class Space, class Copy>
+Batch<typename Copy::Space> moved(Batch<Space> const& batch, Copy const& copy) {
+  return {copy(batch.x), copy(batch.labels)};
 }
 
 class Model {

@@ -61,11 +61,11 @@ TEST_CASE("a row can be wider than the buffer of the fused dropout") {
 
 TEST_CASE("fused dropout equals the dropout layer") {
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 2, 0}};
-  auto const apart = [](auto& context, Block const& b, auto const& x) {
+  auto const unfused = [](auto& context, Block const& b, auto const& x) {
     return b.norm.forward(context, x, b.dropout.forward(context, b.linear.forward(context, x)), nn::Dropout(0));
   };
   auto const fused = run<double>(make(12, 0.5), 12, batch, block, 1),
-             separate = run<double>(make(12, 0.5), 12, batch, apart, 1);
+             separate = run<double>(make(12, 0.5), 12, batch, unfused, 1);
   CHECK(fused == separate);
 }
 

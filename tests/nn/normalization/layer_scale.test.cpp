@@ -21,7 +21,7 @@ auto const twice = [](auto& context, nn::LayerScale const& layer, auto const& x)
 auto const of_input = [](auto& context, nn::LayerScale const& layer, auto const& x) {
   return layer.forward(context, x.with({x.tokens.value, nullptr}));
 };
-/// Whose visit names the factors as in its file.
+/// A block whose `visit` names the factors as in its file.
 struct Named {
   nn::LayerScale scale{5, 0.5};
   void visit(auto&& each) {
@@ -44,9 +44,9 @@ TEST_CASE("gradients of the factors and of the input, for sequences, with paddin
   auto const matrix = space_check::trial<double>(nn::LayerScale{5}, lockstep::Extents<2>{31, 5}, apply).check();
   CAPTURE(matrix.where);
   CHECK(matrix.ok());
-  auto const picture = space_check::trial<double>(nn::LayerScale{5}, lockstep::Extents<4>{2, 4, 3, 5}, twice).check();
-  CAPTURE(picture.where);
-  CHECK(picture.ok());
+  auto const image = space_check::trial<double>(nn::LayerScale{5}, lockstep::Extents<4>{2, 4, 3, 5}, twice).check();
+  CAPTURE(image.where);
+  CHECK(image.ok());
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {

@@ -23,8 +23,8 @@ struct Model {
   nn::Loss<Space> forward(Context& context, TensorView<float const, 2, Space> const& batch) const {
     auto const rows = [&](Index first) { return TensorView<float const, 2, Space>{batch.data + first * 3, {4, 3}}; };
     auto const x = layer.forward(context, context.input(rows(0)));
-    auto const picture = scale.forward(context, x.reshape(Extents<3>{2, 2, 3})).as_rows();
-    nn::Sequence<typename Context::Scalar, Space> const sequence{picture, {.rows = 2, .slots = 4, .length = 2}};
+    auto const image = scale.forward(context, x.reshape(Extents<3>{2, 2, 3})).as_rows();
+    nn::Sequence<typename Context::Scalar, Space> const sequence{image, {.rows = 2, .slots = 4, .length = 2}};
     return nn::mean_squared_error(context, scale.forward(context, sequence).tokens, rows(4));
   }
 };

@@ -36,7 +36,7 @@ auto const block = [](auto& context, Block const& b, auto const& x) {
   if (b.uses == Uses::normalized) return normalized;
   return nn::add(context, sum, normalized);
 };
-auto const apart = [](auto& context, Block const& b, auto const& x) {
+auto const unfused = [](auto& context, Block const& b, auto const& x) {
   auto const sum = nn::add(context, x, b.dropout.forward(context, b.linear.forward(context, x)));
   if (b.uses == Uses::sum) return sum;
   auto const normalized = b.norm.forward(context, sum);
@@ -77,7 +77,7 @@ TEST_CASE("the fused layer equals dropout, addition and norm in sequence") {
   for (auto uses : {Uses::both, Uses::sum, Uses::normalized})
     for (double p : {0.0, 0.5}) {
       auto const fused = run<double>(make(12, p, uses), 12, batch, block, 1),
-                 separate = run<double>(make(12, p, uses), 12, batch, apart, 1);
+                 separate = run<double>(make(12, p, uses), 12, batch, unfused, 1);
       CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
       REQUIRE(fused.gradients.size() == separate.gradients.size());
       // 12 additions in another order, of terms of size one

@@ -59,10 +59,11 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
 }
 
 TEST_CASE("a window is by default 2 wide, with a stride of its width") {
-  auto usual = trial<float>(nn::MaxPool2d(), Extents<4>{2, 6, 6, 3}, alone),
-       told = trial<float>(nn::MaxPool2d({.kernel = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
-  CHECK(usual.run(1) == told.run(1));
-  CHECK(same_bits(usual.gradients, told.gradients));
+  auto default_options = trial<float>(nn::MaxPool2d(), Extents<4>{2, 6, 6, 3}, alone),
+       explicit_options =
+           trial<float>(nn::MaxPool2d({.kernel = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
+  CHECK(default_options.run(1) == explicit_options.run(1));
+  CHECK(same_bits(default_options.gradients, explicit_options.gradients));
   auto wide = trial<float>(nn::MaxPool2d({.kernel = 3}), Extents<4>{2, 6, 6, 3}, alone),
        apart = trial<float>(nn::MaxPool2d({.kernel = 3, .stride = 3}), Extents<4>{2, 6, 6, 3}, alone);
   CHECK(wide.run(1) == apart.run(1));

@@ -52,10 +52,10 @@ TEST_CASE("dropout layer: an image is a sample whose places are its elements") {
     auto const y = dropout.forward(context, x, places).value;
     return std::vector<float>(y.data, y.data + y.size());
   };
-  auto const picture = kept([&] { return context.variable<4>({2, 3, 4, 5}); });
-  CHECK(picture == kept([&] { return context.variable<2>({2, 60}); }));
-  CHECK(std::count(picture.begin(), picture.end(), 0.0f) > 30);
-  CHECK(std::count(picture.begin(), picture.end(), 2.0f) > 30);
+  auto const image = kept([&] { return context.variable<4>({2, 3, 4, 5}); });
+  CHECK(image == kept([&] { return context.variable<2>({2, 60}); }));
+  CHECK(std::count(image.begin(), image.end(), 0.0f) > 30);
+  CHECK(std::count(image.begin(), image.end(), 2.0f) > 30);
   CHECK_THROWS_WITH_AS(kept([&] {
                          return context.variable<4>({3, 3, 4, 5});
                        }),

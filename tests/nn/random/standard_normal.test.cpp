@@ -88,8 +88,8 @@ TEST_CASE("an image gets the noise of a sequence of its places, anywhere in the 
   std::vector<Index> const positions{7, 3, 8};
   std::vector<std::int32_t> const lengths{6, 6, 6};
   context.begin_micro_batch(nn::Mode::training, 1);
-  auto const pictures = context.variable<4>(Extents<4>{3, 2, 3, 5});
-  auto const drawn = vector_of(nn::standard_normal_like(context, pictures, {positions.data(), {3}}));
+  auto const images = context.variable<4>(Extents<4>{3, 2, 3, 5});
+  auto const drawn = vector_of(nn::standard_normal_like(context, images, {positions.data(), {3}}));
   context.begin_micro_batch(nn::Mode::training, 1);
   nn::Sequence<float, HostSpace> const places{
       context.variable<2>(Extents<2>{18, 5}),

@@ -23,7 +23,7 @@ struct Parts {
     each("second", second);
   }
 };
-auto const apart = [](auto& context, Parts const& p, auto const& x) {
+auto const unfused = [](auto& context, Parts const& p, auto const& x) {
   auto const h = p.first.forward(context, x);
   auto const activated = p.activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
   return p.second.forward(context, p.dropout.forward(context, activated));
@@ -49,8 +49,8 @@ TEST_CASE("the fused layer equals its parts") {
     double const dropout = variant % 2 == 0 ? 0.0 : 0.5;
     auto const activation = variant < 2 ? nn::Activation::gelu : nn::Activation::relu;
     auto const fused = run<double>(nn::FeedForward(9, 20, dropout, activation), 9, batch, apply, 1);
-    auto const separate =
-        run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9, batch, apart, 1);
+    auto const separate = run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9,
+                                      batch, unfused, 1);
     CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
     REQUIRE(fused.gradients.size() == separate.gradients.size());
     // Equal terms, multiplied in another order: slope and dropout are one factor here.

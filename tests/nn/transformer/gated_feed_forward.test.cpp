@@ -50,7 +50,7 @@ Tokens multiply(Context& context, Tokens const& x, Tokens const& y) {
   });
   return x.with(z);
 }
-auto const apart = [](auto& context, Parts const& p, auto const& x) {
+auto const unfused = [](auto& context, Parts const& p, auto const& x) {
   auto const gate = p.dropout.forward(context, nn::gelu(context, p.gate.forward(context, x)));
   return p.down.forward(context, multiply(context, gate, p.up.forward(context, x)));
 };
@@ -73,7 +73,7 @@ TEST_CASE("the fused layer equals its parts") {
   for (double dropout : {0.0, 0.5}) {
     auto const fused = run<double>(make(9, 20, dropout), 9, batch, apply, 1);
     auto const separate = run<double>(
-        Parts{nn::Linear(9, 20), nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout)}, 9, batch, apart, 1);
+        Parts{nn::Linear(9, 20), nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout)}, 9, batch, unfused, 1);
     CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
     REQUIRE(fused.gradients.size() == separate.gradients.size());
     // Equal terms, multiplied and added in another order.

@@ -48,7 +48,7 @@ TEST_CASE("gradients of input and parameters, with padding and dropout") {
 }
 
 TEST_CASE("the layer is its parts in PyTorch's order") {
-  auto const apart = [](auto& context, Parts const& p, auto const& x) {
+  auto const unfused = [](auto& context, Parts const& p, auto const& x) {
     auto const x1 = p.attention_norm.forward(context, nn::add(context, x, p.attention.forward(context, x)));
     auto const f = p.second.forward(context, nn::gelu(context, p.first.forward(context, x1)));
     return p.feed_forward_norm.forward(context, nn::add(context, x1, f));
@@ -65,7 +65,7 @@ TEST_CASE("the layer is its parts in PyTorch's order") {
     for (std::size_t i = 0; i < fused.gradients.size(); ++i)
       CHECK(fused.gradients[i] == doctest::Approx(separate.gradients[i]).epsilon(1e-12).scale(10));
   };
-  compare(run<double>(make(), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, apart, 1));
+  compare(run<double>(make(), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, unfused, 1));
   compare(run<double>(make(0, true), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, norm_first, 1));
 }
 

@@ -619,17 +619,17 @@ std::string end_of(Policy policy, int bad, Point const& point = {1, std::nanf(""
 
 TEST_CASE("a non-finite loss on one rank or device names it on CUDA, too, and no other") {
   if (!lockstep_test::has_gpu("a loss that is no number")) return;
-  std::string const says = "training: the loss of step 2 is nan on ", why = " and nowhere else; look at the samples";
+  std::string const message = "training: the loss of step 2 is nan on ", why = " and nowhere else; look at the samples";
   for (int bad : {1, 2})
     CHECK(end_of(parallel::OnCuda{parallel::DataParallel{.devices = 3}}, bad)
-              .starts_with(says + "device " + std::to_string(bad) + why));
+              .starts_with(message + "device " + std::to_string(bad) + why));
   auto const on_ranks = [&](auto const& connect) {
     std::vector<std::string> ends(2);
     launch::run({.threads = 2}, [&](launch::World& world) {
       ends[static_cast<std::size_t>(world.rank)] = connect(world);
       return 0;
     });
-    for (auto const& end : ends) CHECK(end.starts_with(says + "rank 1" + why));
+    for (auto const& end : ends) CHECK(end.starts_with(message + "rank 1" + why));
   };
   on_ranks([](launch::World& world) {
     return end_of(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}}, 1);
@@ -798,24 +798,24 @@ TEST_CASE("no kernel is loaded on a GPU while an all-reduce may wait there for p
 
 namespace {
 
-/// A host engine that calls `hears(operation)` when an operation starts.
-template <class Hears>
-struct HeardCommunicator {
+/// A host engine that calls `on_start(operation)` when an operation starts.
+template <class OnStart>
+struct ObservedCommunicator {
   comm::AnyCommunicator engine;
-  Hears hears;
+  OnStart on_start;
 
   [[nodiscard]] int rank() const { return engine.rank(); }
   [[nodiscard]] int size() const { return engine.size(); }
   [[nodiscard]] char const* name() const { return engine.name(); }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) { return engine.allocate(bytes); }
   void start(comm::CollectiveOperation& operation) {
-    hears(operation);
+    on_start(operation);
     engine.start(operation);
   }
   void progress() { engine.progress(); }
   void wait(comm::CollectiveOperation const& operation) { engine.wait(operation); }
   void finish() { engine.finish(); }
-  [[nodiscard]] HeardCommunicator split(int color, int key) { return {engine.split(color, key), hears}; }
+  [[nodiscard]] ObservedCommunicator split(int color, int key) { return {engine.split(color, key), on_start}; }
 };
 
 }  // namespace
@@ -826,11 +826,11 @@ TEST_CASE("a host engine reduces a bucket while the GPU computes the gradients o
   launch::run({.threads = 2}, [&](launch::World& world) {
     float const* last = nullptr;  // last gradient that backward writes: NaN before
     bool is_early = false;
-    auto const hears = [&](comm::CollectiveOperation const& operation) {
+    auto const on_start = [&](comm::CollectiveOperation const& operation) {
       if (last && !operation.piggybacked_scalars.empty()) is_early = std::isnan(*last);
     };
-    parallel::OnCuda policy{
-        parallel::DistributedDataParallel{HeardCommunicator<decltype(hears)>{comm::connect(world), hears}, 256, 1}};
+    parallel::OnCuda policy{parallel::DistributedDataParallel{
+        ObservedCommunicator<decltype(on_start)>{comm::connect(world), on_start}, 256, 1}};
     Deep model;
     auto const layout = nn::ParameterLayout::of(model);
     std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.25f);
@@ -862,7 +862,7 @@ TEST_CASE("a host engine reduces a bucket while the GPU computes the gradients o
 
 TEST_CASE("a rank that fails while NCCL works waits for no rank, and ends") {
   auto const frees = cuda_emulation::frees_beside_peers.load();
-  auto const aborted = nccl_emulation::Everywhere::instance().aborted.load();
+  auto const aborted = nccl_emulation::Registry::instance().aborted.load();
   std::atomic<bool> is_under_way{false};
   auto const train = [&](launch::World& world) -> int {
     cuda_emulation::OwnDevice const device;
@@ -880,7 +880,7 @@ TEST_CASE("a rank that fails while NCCL works waits for no rank, and ends") {
   };
   CHECK_THROWS_AS(launch::run({.threads = 2}, train), std::domain_error);
   CHECK(cuda_emulation::frees_beside_peers == frees);
-  CHECK(nccl_emulation::Everywhere::instance().aborted > aborted);
+  CHECK(nccl_emulation::Registry::instance().aborted > aborted);
 }
 
 TEST_CASE("a replica is on the communicator's GPU, and on no other") {

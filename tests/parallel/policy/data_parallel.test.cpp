@@ -35,7 +35,8 @@ TEST_CASE("replicas step together by the gradient of the weighted mean, for any 
 TEST_CASE("waiting time is counted once") {
   Fixture f(2);
   Session session(f.policy, f.model, f.layout, f.start);
-  std::vector<toy::Batch> batches{session_cases::deal(1, 1, 1)[0], session_cases::deal(300'000, 1, 1)[0]};
+  std::vector<toy::Batch> batches{session_cases::batches_of_shards(1, 1, 1)[0],
+                                  session_cases::batches_of_shards(300'000, 1, 1)[0]};
   session.micro_step(std::span<toy::Batch const>(batches), {});
   static_cast<void>(session.take_phases());  // including the wait for the second device, which has more work
   CHECK(session.take_phases().communication == 0);

@@ -65,7 +65,7 @@ TEST_CASE("the bits are DataParallel's over as many devices") {
     parallel::DataParallel::Session<toy::Model, optim::SGD> expected(replicas, model, layout, start(layout));
     auto train = [&](auto& session, int first, int count) {
       for (int step = 1; step <= 20; ++step) {
-        auto const batches = session_cases::deal(3 * shards + 1, shards, step);
+        auto const batches = session_cases::batches_of_shards(3 * shards + 1, shards, step);
         session.micro_step(std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first),
                                                                         static_cast<std::size_t>(count)),
                            {.key = 1});
@@ -111,7 +111,7 @@ TEST_CASE("diverged moments are found while the parameters are still equal") {
       on_ranks(2,
                [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
                  Session session(policy, model, layout, start(layout));
-                 auto const batches = session_cases::deal(2, 1);
+                 auto const batches = session_cases::batches_of_shards(2, 1);
                  for (int step = 1; step <= 2; ++step) {
                    session.micro_step(std::span<toy::Batch const>(batches), {.key = 1});
                    session.update(optim::SGD{.momentum = rank == 0 ? 0.5 : 0.25}, {.step = step});

@@ -564,7 +564,7 @@ TEST_CASE("progress is read as written, and other texts are refused") {
   CHECK(std::isnan(is.evaluations[0].metrics[1].second));
   CHECK(is.data == was.data);
   CHECK(is.loss_scale == was.loss_scale);
-  CHECK(is.timed_products == was.timed_products);
+  CHECK(is.gemm_algorithms == was.gemm_algorithms);
   CHECK(is.before.steps == 20);
   CHECK(is.before.epochs == 3);
   CHECK(is.optimizer == "AdamW");

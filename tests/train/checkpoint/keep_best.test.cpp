@@ -30,17 +30,17 @@ TEST_CASE("the file has the parameters of the best evaluation, whatever training
     std::vector<float> slopes;
     explicit First(decltype(trainer) t) : trainer(t) {}
     void evaluation(train::EvaluationReport const&) override { slopes.push_back(trainer.values()[0]); }
-  } heard(trainer);
+  } recorder(trainer);
   train::KeepBest best(trainer, path, {{"unit", "metres"}});
-  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 3, .observers = {&heard, &best}});
+  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 3, .observers = {&recorder, &best}});
   REQUIRE(record.evaluations.size() == 3);
   CHECK(record.evaluations[0].best);
   CHECK_FALSE(record.evaluations[2].best);
-  REQUIRE(heard.slopes[0] != heard.slopes[2]);
+  REQUIRE(recorder.slopes[0] != recorder.slopes[2]);
   CHECK(train::load_text(path, "unit") == "metres");
   Trainer later{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   later.load(path);
-  CHECK(later.values()[0] == heard.slopes[0]);
+  CHECK(later.values()[0] == recorder.slopes[0]);
   CHECK_THROWS_WITH_AS(
       trainer.fit(loader, train::Evaluation{again}, {.epochs = 1, .observers = {&best}}),
       doctest::Contains("best.safetensors belongs to an earlier fit, and would be overwritten; give each "
@@ -156,15 +156,15 @@ TEST_CASE("a fit without evaluations is refused before its first step, also in a
 
 TEST_CASE("with a stream, each new best prints one line with value, step and path") {
   lockstep_test::TemporaryFolder const folder;
-  auto const path = folder / "best.safetensors", said = folder / "said.txt";
+  auto const path = folder / "best.safetensors", printed = folder / "said.txt";
   auto const lines_of = [&](std::string const& best_by, std::vector<train::EvaluationReport> const& reports) {
-    std::FILE* const out = std::fopen(said.c_str(), "w");
+    std::FILE* const out = std::fopen(printed.c_str(), "w");
     Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
     train::KeepBest best(trainer, path, {}, out);
     best.start({.steps = 30, .epochs = 1, .best_by = best_by});
     for (auto const& report : reports) best.evaluation(report);
     std::fclose(out);
-    return lockstep_test::read_file(said);
+    return lockstep_test::read_file(printed);
   };
   train::EvaluationReport const first{
       .step = 10, .loss = 0.5, .metrics = {{"accuracy", 0.9}, {"f1", 0.25}}, .best = true},

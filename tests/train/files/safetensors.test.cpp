@@ -231,9 +231,10 @@ TEST_CASE("damaged and hostile files are refused with a sentence, and no byte be
   TemporaryFolder folder;
   auto const path = folder / "p";
   Arena<Other> other;
-  auto refuses = [&](std::string const& bytes, char const* says) {
+  auto refuses = [&](std::string const& bytes, char const* message) {
     lockstep_test::write_file(path, bytes);
-    CHECK_THROWS_WITH_AS(train::load_parameters(path, other.layout, other.values), doctest::Contains(says), DataError);
+    CHECK_THROWS_WITH_AS(train::load_parameters(path, other.layout, other.values), doctest::Contains(message),
+                         DataError);
   };
   auto tensor = [](std::string const& offsets, std::string const& type = "F32") {
     return "{\"scale\":{\"dtype\":\"" + type + "\",\"shape\":[1],\"data_offsets\":" + offsets + "}}";

@@ -116,10 +116,11 @@ TEST_CASE_TEMPLATE("a second fit does not overwrite the first", Log, train::Metr
   log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it continues, as after an error
   log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100});
   auto const before = lockstep_test::read_file(folder / "log");
-  std::string const said = "/log belongs to an earlier fit, and would be overwritten; give each fit a ";
+  std::string const printed = "/log belongs to an earlier fit, and would be overwritten; give each fit a ";
   CHECK_THROWS_WITH_AS(
       log.start({.steps = 2, .epochs = 1}),
-      doctest::Contains((said + (std::is_same_v<Log, train::CsvLog> ? "CsvLog" : "MetricsLog")).c_str()), ConfigError);
+      doctest::Contains((printed + (std::is_same_v<Log, train::CsvLog> ? "CsvLog" : "MetricsLog")).c_str()),
+      ConfigError);
   CHECK(lockstep_test::read_file(folder / "log") == before);
 }
 

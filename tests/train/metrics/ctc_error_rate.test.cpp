@@ -28,8 +28,8 @@ double rate(std::vector<std::vector<int>> const& read, std::vector<Clip> const& 
   std::vector<Index> offsets{0};
   for (auto const& row : read) {
     for (int const word : row)
-      for (int const said : {word, 0})
-        for (int k = 0; k < 5; ++k) logits.push_back(k == said ? 1.0f : 0.0f);
+      for (int const printed : {word, 0})
+        for (int k = 0; k < 5; ++k) logits.push_back(k == printed ? 1.0f : 0.0f);
     offsets.push_back(offsets.back() + 2 * std::ssize(row));
   }
   data::Collated const held{collate, clips};

@@ -27,14 +27,14 @@ class Model {
 struct Rank {
   nn::ParameterLayout layout_;
   int number = 0, all = 1;
-  std::vector<std::string>* said;
+  std::vector<std::string>* printed;
 
   [[nodiscard]] nn::ParameterLayout const& layout() const { return layout_; }
   [[nodiscard]] int rank() const { return number; }
   [[nodiscard]] int ranks() const { return all; }
   [[nodiscard]] std::string broadcast(std::string text, int root) {
-    if (!text.empty() && text.front() == '{') (*said)[static_cast<std::size_t>(root)] = text;
-    return text.empty() ? (*said)[static_cast<std::size_t>(root)] : text;
+    if (!text.empty() && text.front() == '{') (*printed)[static_cast<std::size_t>(root)] = text;
+    return text.empty() ? (*printed)[static_cast<std::size_t>(root)] : text;
   }
 };
 
@@ -76,9 +76,9 @@ TEST_CASE("one file has all ranks as processes, with their threads, devices and 
   auto const path = folder / "trace.json";
   Model model;
   auto const layout = nn::ParameterLayout::of(model);
-  std::vector<std::string> said(2);
+  std::vector<std::string> printed(2);
   for (int number : {1, 0}) {
-    Rank rank{layout, number, 2, &said};
+    Rank rank{layout, number, 2, &printed};
     train::Trace trace;
     record(1000 + number, trace);
     train::write_trace(path, rank, trace);
@@ -136,8 +136,8 @@ TEST_CASE("ranks of one host share a clock, other hosts' are placed by the time 
 
 TEST_CASE("an unwritable file is an error") {
   Model model;
-  std::vector<std::string> said(1);
-  Rank rank{nn::ParameterLayout::of(model), 0, 1, &said};
+  std::vector<std::string> printed(1);
+  Rank rank{nn::ParameterLayout::of(model), 0, 1, &printed};
   train::Trace trace;
   record(0, trace);
   CHECK_THROWS_AS(train::write_trace("/missing/trace.json", rank, trace), DataError);

@@ -116,7 +116,7 @@ TEST_CASE("an observer that evaluates once more, or reads the averages, gets tho
                          doctest::Contains("an evaluation with averaged parameters is running"), ConfigError);
     CHECK_THROWS_AS(train::load_state(trainer, path), ConfigError);
     CHECK_THROWS_AS(trainer.load(path), ConfigError);
-    CHECK_THROWS_AS(trainer.take(trainer), ConfigError);
+    CHECK_THROWS_AS(trainer.copy_parameters(trainer), ConfigError);
   };
   trainer.fit(loader, train::Evaluation{again}, {.observers = {&observer}});
   CHECK(trainer.values()[0] != train::averages(trainer)[0]);

@@ -94,13 +94,14 @@ TEST_CASE("impossible combinations of evaluations are refused before a fit's fir
   train::Accuracy const accuracy{&line::Point::label};
   train::Evaluation const one{first};
   train::Evaluation const other{second, accuracy};
-  auto const says = [&](auto const& evaluations, FitOptions const& options, char const* text) {
+  auto const message = [&](auto const& evaluations, FitOptions const& options, char const* text) {
     CHECK_THROWS_WITH(static_cast<void>(trainer.fit(loader, evaluations, options)), doctest::Contains(text));
   };
-  says(one.with("test", other), {.best_by = "accuracy"}, "name one of loss, test_loss, test_accuracy");
-  says(one.with("test", other).with("test", other), {}, "a metric is called \"test_loss\", a name that another metric");
-  says(one.with("test", train::Evaluation{loader}), {}, "training and evaluation use one loader");
-  says(one.with("test", train::Evaluation{none}), {}, "evaluate (test): there is nothing to evaluate on");
+  message(one.with("test", other), {.best_by = "accuracy"}, "name one of loss, test_loss, test_accuracy");
+  message(one.with("test", other).with("test", other), {},
+          "a metric is called \"test_loss\", a name that another metric");
+  message(one.with("test", train::Evaluation{loader}), {}, "training and evaluation use one loader");
+  message(one.with("test", train::Evaluation{none}), {}, "evaluate (test): there is nothing to evaluate on");
   CHECK_THROWS_WITH(static_cast<void>(trainer.evaluate(one.with("test", other).with("test", other))),
                     doctest::Contains("evaluate: a metric is called \"test_loss\", a name that another metric"));
   CHECK(trainer.fit(loader, one.with("test", other), {.dry_run = true}).evaluations.empty());

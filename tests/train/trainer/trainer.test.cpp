@@ -92,38 +92,38 @@ TEST_CASE("a fit visits every sample once per epoch, in steps that follow from b
     CAPTURE(c.batch);
     CAPTURE(c.accumulation);
     auto loader = line::loader(c.samples, c.batch);
-    Recorder heard;
+    Recorder recorder;
     Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
     auto const record = trainer.fit(
         loader, train::NoEvaluation{},
-        {.epochs = c.epochs, .max_steps = c.max_steps, .accumulation = c.accumulation, .observers = {&heard}});
+        {.epochs = c.epochs, .max_steps = c.max_steps, .accumulation = c.accumulation, .observers = {&recorder}});
     CHECK(record.steps == c.steps);
     CHECK(record.samples == c.seen);
     CHECK(record.effective_batch_size == c.batch * c.accumulation);
     CHECK(record.step_seconds.size() == static_cast<std::size_t>(c.steps));
-    REQUIRE(heard.steps.size() == static_cast<std::size_t>(c.steps));
-    CHECK(heard.steps.back().step == c.steps);
-    CHECK(heard.steps.back().samples == c.seen);
-    CHECK(heard.starts.size() == 1);
-    CHECK(heard.starts[0].steps == c.steps);
-    CHECK(heard.finished == 1);
+    REQUIRE(recorder.steps.size() == static_cast<std::size_t>(c.steps));
+    CHECK(recorder.steps.back().step == c.steps);
+    CHECK(recorder.steps.back().samples == c.seen);
+    CHECK(recorder.starts.size() == 1);
+    CHECK(recorder.starts[0].steps == c.steps);
+    CHECK(recorder.finished == 1);
   }
 }
 
 TEST_CASE("observers, and callers of evaluate, are notified after each batch of an evaluation") {
   auto loader = line::loader(8, 4), other = line::loader(10, 4);
-  Recorder heard;
+  Recorder recorder;
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  trainer.fit(loader, train::Evaluation{other}, {.epochs = 2, .observers = {&heard}});
-  REQUIRE(heard.progress.size() == 2 * 3);
+  trainer.fit(loader, train::Evaluation{other}, {.epochs = 2, .observers = {&recorder}});
+  REQUIRE(recorder.progress.size() == 2 * 3);
   for (std::size_t i = 0; i < 6; ++i) {
-    CHECK(heard.progress[i].done == static_cast<Index>(i % 3) + 1);
-    CHECK(heard.progress[i].steps == 3);
+    CHECK(recorder.progress[i].done == static_cast<Index>(i % 3) + 1);
+    CHECK(recorder.progress[i].steps == 3);
   }
-  std::vector<std::pair<Index, Index>> told;
-  static_cast<void>(
-      trainer.evaluate(train::Evaluation{other}, [&](Index done, Index all) { told.emplace_back(done, all); }));
-  CHECK(told == std::vector<std::pair<Index, Index>>{{1, 3}, {2, 3}, {3, 3}});
+  std::vector<std::pair<Index, Index>> progress_calls;
+  static_cast<void>(trainer.evaluate(train::Evaluation{other},
+                                     [&](Index done, Index all) { progress_calls.emplace_back(done, all); }));
+  CHECK(progress_calls == std::vector<std::pair<Index, Index>>{{1, 3}, {2, 3}, {3, 3}});
 }
 
 TEST_CASE("a fit of no epochs takes no step, and reports no unused parameters") {
@@ -273,25 +273,25 @@ TEST_CASE("exposed communication time counts as communication, and no time count
 
 TEST_CASE("the schedule scales the optimizer's learning rate by step") {
   auto loader = line::loader(8, 2);
-  Recorder heard;
+  Recorder recorder;
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .schedule = {.warmup_steps = 4}, .observers = {&heard}});
-  REQUIRE(heard.steps.size() == 4);
+  trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .schedule = {.warmup_steps = 4}, .observers = {&recorder}});
+  REQUIRE(recorder.steps.size() == 4);
   for (std::size_t i = 0; i < 4; ++i)
-    CHECK(heard.steps[i].learning_rate == doctest::Approx(0.05 * static_cast<double>(i + 1)));
+    CHECK(recorder.steps[i].learning_rate == doctest::Approx(0.05 * static_cast<double>(i + 1)));
 
   // Falls until the end of the fit, unless it has its own end.
   auto const rates = [&](optim::Schedule schedule) {
-    heard.steps.clear();
-    trainer.fit(loader, {.epochs = 2, .max_steps = 7, .schedule = schedule, .observers = {&heard}});
+    recorder.steps.clear();
+    trainer.fit(loader, {.epochs = 2, .max_steps = 7, .schedule = schedule, .observers = {&recorder}});
     std::vector<double> all;
-    for (auto const& step : heard.steps) all.push_back(step.learning_rate);
+    for (auto const& step : recorder.steps) all.push_back(step.learning_rate);
     return all;
   };
   using Kind = optim::Schedule::Kind;
   CHECK(rates({.warmup_steps = 2, .kind = Kind::linear}) ==
         rates({.warmup_steps = 2, .total_steps = 7, .kind = Kind::linear}));
-  CHECK(heard.steps[6].learning_rate == doctest::Approx(0.2 / 5));
+  CHECK(recorder.steps[6].learning_rate == doctest::Approx(0.2 / 5));
   CHECK(rates({.total_steps = 14, .kind = Kind::cosine})[6] > 0.1);
   auto const rule = [](Index step, Index steps) { return static_cast<double>(10 * steps + step); };
   CHECK(rates({.warmup_steps = 6, .rule = rule})[6] == 0.2 * 77);
@@ -336,16 +336,16 @@ TEST_CASE("without a number of epochs there are as many as the steps need, and w
 }
 
 TEST_CASE("evaluations without improvement end the run after the patience, under any policy") {
-  auto fit = [](auto policy, train::Observer* heard, FitOptions options) {
+  auto fit = [](auto policy, train::Observer* recorder, FitOptions options) {
     auto loader = line::loader(22, 8), again = line::loader(22, 8);
     Trainer trainer{line::Model{}, sgd(), policy};
-    options.observers = {heard};
+    options.observers = {recorder};
     return trainer.fit(loader, train::Evaluation{again, train::Accuracy{&line::Point::label}}, options);
   };
   auto each = [&](auto policy) {
-    Recorder heard, never;
-    auto const record = fit(policy, &heard, {.epochs = 40, .patience = 3, .best_by = "accuracy"});
-    auto const& all = heard.evaluations;
+    Recorder recorder, never;
+    auto const record = fit(policy, &recorder, {.epochs = 40, .patience = 3, .best_by = "accuracy"});
+    auto const& all = recorder.evaluations;
     REQUIRE(all.size() >= 4);
     CHECK(all.size() < 40);
     auto const best = all.size() - 4;
@@ -353,9 +353,9 @@ TEST_CASE("evaluations without improvement end the run after the patience, under
     CHECK(all[best].metrics[0].second == 1);  // from here on nothing can be better
     for (auto later = best + 1; later < all.size(); ++later) CHECK_FALSE(all[later].best);
     CHECK(record.evaluations.size() == all.size());
-    CHECK(record.steps == heard.steps.back().step);
+    CHECK(record.steps == recorder.steps.back().step);
     CHECK(record.epoch_seconds.size() == all.size());
-    CHECK(heard.finished == 1);
+    CHECK(recorder.finished == 1);
     fit(policy, &never, {.epochs = 40, .best_by = "accuracy"});
     CHECK(never.evaluations.size() == 40);
     Recorder some, none;
@@ -384,14 +384,16 @@ TEST_CASE("evaluations without improvement end the run after the patience, under
 }
 
 TEST_CASE("the learning rate falls if evaluations stop improving, after the schedule") {
-  Recorder heard;
+  Recorder recorder;
   auto loader = line::loader(8, 8), again = line::loader(8, 8);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e-30}, parallel::SingleDevice{.threads = 1}};
-  trainer.fit(
-      loader, train::Evaluation{again},
-      {.epochs = 6, .schedule = {.warmup_steps = 2}, .plateau = {.patience = 2, .factor = 0.5}, .observers = {&heard}});
+  trainer.fit(loader, train::Evaluation{again},
+              {.epochs = 6,
+               .schedule = {.warmup_steps = 2},
+               .plateau = {.patience = 2, .factor = 0.5},
+               .observers = {&recorder}});
   std::vector<double> rates;
-  for (auto const& report : heard.steps) rates.push_back(report.learning_rate / 1e-30);
+  for (auto const& report : recorder.steps) rates.push_back(report.learning_rate / 1e-30);
   CHECK(rates == std::vector<double>{0.5, 1, 1, 0.5, 0.5, 0.25});  // the first is the best: it falls after 3 and 5
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.plateau = {.patience = 3}}),
                        doctest::Contains("plateau.patience is 3, and there is no evaluation to wait for"), ConfigError);
@@ -460,16 +462,16 @@ TEST_CASE("a dry run computes a batch and one evaluation batch, and learns and r
   auto const check = [](auto policy) {
     auto loader = line::loader(22, 4), again = line::loader(22, 5);
     Trainer trainer{line::Model{}, sgd(), policy};
-    Recorder heard;
-    FitOptions options{.epochs = 3, .observers = {&heard}, .dry_run = true};
+    Recorder recorder;
+    FitOptions options{.epochs = 3, .observers = {&recorder}, .dry_run = true};
     train::Evaluation const evaluation{again, train::Accuracy{&line::Point::label}};
     auto const record = trainer.fit(loader, evaluation, options);
     CHECK(record.steps == 0);
     CHECK(trainer.values()[0] == 0);
     CHECK(record.session.peak_bytes_per_device.size() == static_cast<std::size_t>(policy.shards()));
     CHECK(record.session.peak_bytes_per_device[0] > 3 * sizeof(float));
-    CHECK(heard.starts.size() + heard.steps.size() + heard.evaluations.size() == 0);
-    CHECK(heard.finished == 0);
+    CHECK(recorder.starts.size() + recorder.steps.size() + recorder.evaluations.size() == 0);
+    CHECK(recorder.finished == 0);
     CHECK(record.data_wait_seconds > 0);
     options.dry_run = false;
     CHECK(trainer.fit(loader, evaluation, options).evaluations.size() == 3);
@@ -672,10 +674,10 @@ TEST_CASE(
 }
 
 TEST_CASE("a record has the last epoch's mean loss, every evaluation in its place, and the used resources") {
-  Recorder heard;
+  Recorder recorder;
   auto loader = line::loader(22, 4), again = line::loader(22, 5);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::DataParallel{.devices = 2, .threads = 1}};
-  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&heard}});
+  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&recorder}});
   CHECK(record.parallel == "dp");
   CHECK(record.world_size == 1);
   CHECK(record.devices == 2);
@@ -684,14 +686,14 @@ TEST_CASE("a record has the last epoch's mean loss, every evaluation in its plac
   CHECK(record.samples == 44);
   CHECK(record.session.unused_parameters.empty());
   REQUIRE(record.evaluations.size() == 2);
-  REQUIRE(heard.evaluations.size() == 2);
+  REQUIRE(recorder.evaluations.size() == 2);
   for (std::size_t epoch : {0u, 1u}) {
-    CHECK(heard.evaluations[epoch].epoch == static_cast<Index>(epoch));
-    CHECK(heard.evaluations[epoch].step == static_cast<Index>(epoch + 1) * 3);
+    CHECK(recorder.evaluations[epoch].epoch == static_cast<Index>(epoch));
+    CHECK(recorder.evaluations[epoch].step == static_cast<Index>(epoch + 1) * 3);
   }
   CHECK(record.train_loss == doctest::Approx(record.evaluations[1].loss));  // nothing was learned in between
-  CHECK(heard.steps[4].epoch == 1);
-  CHECK(heard.steps[2].samples == 22);
+  CHECK(recorder.steps[4].epoch == 1);
+  CHECK(recorder.steps[2].samples == 22);
   CHECK(record.epoch_seconds.size() == 2);
 
   Recorder learned;
@@ -737,12 +739,12 @@ TEST_CASE("if a sampler chooses the batches, a step counts as many samples as th
   data::DataLoader loader{data::InMemoryDataset{line::points(20)},
                           data::TokenBudgetSampler{.lengths = lengths, .tokens = 8}, data::PadCollate{}};
   REQUIRE(loader.steps() == 12);
-  Recorder heard;
+  Recorder recorder;
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  auto const record = trainer.fit(loader, {.epochs = 2, .observers = {&heard}});
-  REQUIRE(heard.steps.size() == 24);
+  auto const record = trainer.fit(loader, {.epochs = 2, .observers = {&recorder}});
+  REQUIRE(recorder.steps.size() == 24);
   for (Index step = 0; step < 24; ++step)
-    CHECK(heard.steps[static_cast<std::size_t>(step)].samples == (step + 1) * 20 / 12);
+    CHECK(recorder.steps[static_cast<std::size_t>(step)].samples == (step + 1) * 20 / 12);
   CHECK(record.samples == 40);
 }
 
@@ -810,11 +812,11 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
 }
 
 TEST_CASE("an evaluation with zero weight is refused, not reported as a loss of 0") {
-  auto const says = "evaluate: the losses over 8 samples have the sum 0.000000 and the weight 0";
+  auto const message = "evaluate: the losses over 8 samples have the sum 0.000000 and the weight 0";
   auto const evaluated = [&](auto policy) {
     auto loader = line::loader(8, 4);
     Trainer trainer{Forgetful{{}, 2}, sgd(), std::move(policy)};
-    CHECK_THROWS_WITH_AS(trainer.evaluate(train::Evaluation{loader}), doctest::Contains(says), DataError);
+    CHECK_THROWS_WITH_AS(trainer.evaluate(train::Evaluation{loader}), doctest::Contains(message), DataError);
     Trainer counts_half{Forgetful{{}, 0.5f}, sgd(), parallel::SingleDevice{.threads = 1}};
     CHECK(counts_half.evaluate(train::Evaluation{loader}).samples == 8);
   };
@@ -837,7 +839,7 @@ TEST_CASE("a loss that is not finite ends the run, with the step") {
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2}),
                        doctest::Contains("the loss of step 3 is inf; lower the learning rate, warm it up, clip the "
-                                         "gradient, or check samples by data::Finite"),
+                                         "gradient, or check samples by data::FiniteCheck"),
                        Error);
 }
 
@@ -859,8 +861,9 @@ TEST_CASE("a loss that is not finite on one rank or device names it, and leaves 
     }
     return "no error";
   };
-  std::string const says = "training: the loss of step 2 is nan on ", why = " 1 and nowhere else; look at the samples";
-  CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(says + "device" + why));
+  std::string const message = "training: the loss of step 2 is nan on ",
+                    why = " 1 and nowhere else; look at the samples";
+  CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(message + "device" + why));
   // It is in the second of four shards, which is the first device's.
   CHECK(end_of(parallel::Reproducible{parallel::DataParallel{.devices = 2, .threads = 1}, 4})
             .starts_with("training: the loss of step 1 is nan on device 0 and nowhere else"));
@@ -870,7 +873,7 @@ TEST_CASE("a loss that is not finite on one rank or device names it, and leaves 
         end_of(parallel::DistributedDataParallel{comm::connect(world), 256, 1});
     return 0;
   });
-  for (auto const& end : ends) CHECK(end.starts_with(says + "rank" + why));
+  for (auto const& end : ends) CHECK(end.starts_with(message + "rank" + why));
 }
 
 namespace {
@@ -891,8 +894,8 @@ TEST_CASE("a gradient that is not finite, if it is clipped, ends the run with th
         data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
     auto const step = std::to_string(4 / policy.all_shards());
     Trainer trainer{Concealing{}, sgd(), std::move(policy)};
-    auto const says = "training: the gradient of step " + step + " is not finite, although the loss is";
-    CHECK_THROWS_WITH_AS(trainer.fit(loader, {.epochs = 3, .clip_norm = 1}), doctest::Contains(says.c_str()), Error);
+    auto const message = "training: the gradient of step " + step + " is not finite, although the loss is";
+    CHECK_THROWS_WITH_AS(trainer.fit(loader, {.epochs = 3, .clip_norm = 1}), doctest::Contains(message.c_str()), Error);
     CHECK(std::isfinite(trainer.values()[0]));
     CHECK(trainer.values()[0] != 0);
   };
@@ -999,16 +1002,16 @@ TEST_CASE("in float16 a step whose gradients overflow on any device is skipped o
 
 TEST_CASE("ranks with different loss scaling are refused by name") {
   auto const refused = [](auto const& train) {
-    std::string said;
+    std::string printed;
     try {
       launch::run({.threads = 2}, [&](launch::World& world) {
         train(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, world.rank);
         return 0;
       });
     } catch (CollectiveMismatch const& error) {
-      said = error.what();
+      printed = error.what();
     }
-    return said;
+    return printed;
   };
   auto const with = [&](optim::LossScaler const& other) {
     return refused([&](auto policy, int rank) {
@@ -1035,12 +1038,12 @@ TEST_CASE("if float16 cannot represent the gradients at any loss scale, the run 
   auto const fit = [&](auto policy) {
     data::DataLoader loader{
         data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
-    Recorder heard;
+    Recorder recorder;
     Trainer trainer{nn::InFloat16{Affine{}}, sgd(), std::move(policy)};
     CHECK_THROWS_WITH_AS(
-        trainer.fit(loader, {.epochs = 20, .loss_scaler = {.start = 0x1p4}, .observers = {&heard}}),
+        trainer.fit(loader, {.epochs = 20, .loss_scaler = {.start = 0x1p4}, .observers = {&recorder}}),
         doctest::Contains("the loss scale is down at 1, so that 5 steps were skipped, the last of them step 5"), Error);
-    CHECK(heard.steps.size() == 4);
+    CHECK(recorder.steps.size() == 4);
   };
   fit(parallel::DataParallel{.devices = 2, .threads = 1});
   launch::run({.threads = 2}, [&](launch::World& world) {
@@ -1051,11 +1054,11 @@ TEST_CASE("if float16 cannot represent the gradients at any loss scale, the run 
 
 TEST_CASE("in float32 nothing is scaled, and a scaler out of range is refused if it is used") {
   auto loader = line::loader(8, 4);
-  Recorder heard;
+  Recorder recorder;
   Trainer trainer{Affine{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  auto const record = trainer.fit(loader, {.loss_scaler = {.start = 3}, .observers = {&heard}});
+  auto const record = trainer.fit(loader, {.loss_scaler = {.start = 3}, .observers = {&recorder}});
   CHECK_FALSE(record.loss_scale);
-  CHECK(heard.steps[0].loss_scale == 0);
+  CHECK(recorder.steps[0].loss_scale == 0);
   Trainer half{nn::InFloat16{Affine{}}, sgd(), parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(half.fit(loader, {.loss_scaler = {.start = 3}}), doctest::Contains("LossScaler: start is 3.0"),
                        ConfigError);

@@ -111,12 +111,12 @@ TEST_CASE("an invalid state is refused with file, name and value") {
   auto const text = train::detail::TrainerState{{7, 2}, 5, {1024, 3, 1}, "AdamW"}.to_json();
   auto const read = train::detail::TrainerState::from_json(text, "file");
   CHECK(read.to_json() == text);
-  auto const refuses = [&](std::string const& part, std::string const& other, char const* says) {
+  auto const refuses = [&](std::string const& part, std::string const& other, char const* message) {
     auto damaged = text;
     REQUIRE(damaged.find(part) != std::string::npos);
     damaged.replace(damaged.find(part), part.size(), other);
     CHECK_THROWS_WITH_AS(static_cast<void>(train::detail::TrainerState::from_json(damaged, "file")),
-                         doctest::Contains(says), DataError);
+                         doctest::Contains(message), DataError);
   };
   refuses("\"version\":1", "\"version\":2", "file: the state of the trainer has version 2");
   refuses("\"steps\":7", "\"steps\":-7", "file: in the state of the trainer steps is -7, which no trainer writes");

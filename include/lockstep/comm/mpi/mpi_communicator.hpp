@@ -48,7 +48,8 @@ class MpiCommunicator {
   /// Duplicates the communicator, so that this engine's messages do not match the program's own MPI calls.
   static MPI_Comm copy(MPI_Comm group) {
     int begun = 0, ended = 0;
-    MPI_Initialized(&begun), MPI_Finalized(&ended);
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
     if (!begun || ended)
       throw ConfigError("MpiCommunicator: made " + std::string(begun ? "after MPI_Finalize" : "before MPI_Init") +
                         "; call MPI_Init first, and MPI_Finalize when no communicator is left");

@@ -54,7 +54,7 @@ struct CsvOptions {
 
 namespace detail {
 
-/// Stands for a row type that is no aggregate, so that its message is the only error.
+/// Replaces a row type that is no aggregate, so that its message is the only error.
 struct NoRow {
   std::string text;
 };

@@ -67,7 +67,9 @@ class WordPieceTokenizer {
                   "\"; a BERT vocabulary has that line, with one piece per line");
       return found->second;
     };
-    unknown_ = special("[UNK]"), begin_ = special("[CLS]"), end_ = special("[SEP]");
+    unknown_ = special("[UNK]");
+    begin_ = special("[CLS]");
+    end_ = special("[SEP]");
   }
 
   /// Returns the number of rows of the model's embedding table.

@@ -215,7 +215,7 @@ LOCKSTEP_INLINE void Attention<HostSpace>::zero(T* to, Index rows, Index row_siz
   for (Index row = 0; row < rows; ++row) std::fill_n(to + row * row_size, count, T{0});
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template Index Attention<HostSpace>::forward_scratch<float>(Stream stream, Inputs<float> const& in);
 template Index Attention<HostSpace>::forward_scratch<double>(Stream stream, Inputs<double> const& in);

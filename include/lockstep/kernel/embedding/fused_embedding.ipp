@@ -67,7 +67,7 @@ LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::backward_table(Stream stream, Pl
   if (by_rows) touched.insert(plan.rows);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void FusedEmbedding<HostSpace>::forward<float>(Stream stream, Inputs<float> const& inputs, View<float, 2> out);
 template void FusedEmbedding<HostSpace>::forward<double>(Stream stream, Inputs<double> const& inputs,

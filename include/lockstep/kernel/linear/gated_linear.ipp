@@ -38,7 +38,7 @@ LOCKSTEP_INLINE void GatedLinear<HostSpace>::backward(Stream stream, Vector<T co
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void GatedLinear<HostSpace>::forward<float>(Stream stream, Matrix<float const> x, Matrix<float const> weight,
                                                      Vector<float const> bias, Matrix<float const> gate,

@@ -232,7 +232,7 @@ LOCKSTEP_INLINE void Linear<HostSpace>::sum_chunks(Stream stream, T const* parti
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void Linear<HostSpace>::forward<float>(Stream stream, Matrix<float const> x, Matrix<float const> weight,
                                                 Vector<float const> bias, Matrix<float> y);

@@ -294,7 +294,7 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::write(T& to, T value, Write how) noex
   to = how == Write::add ? to + value : value;
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void BatchNorm<HostSpace>::measure<float>(Stream stream, Matrix<float const> x, Vector<float const> weight,
                                                    double epsilon, double momentum, Running<float> running,

@@ -192,7 +192,7 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::put(T& to, T value, Write how) noexce
   to = how == Write::add ? to + value : value;
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void GroupNorm<HostSpace>::measure<float>(Stream stream, Shape const& s, float const* x, double epsilon,
                                                    Statistics<float> statistics, float* partial);

@@ -75,7 +75,7 @@ LOCKSTEP_INLINE void LayerNorm<HostSpace>::backward(Stream stream, Matrix<T cons
   detail::sum_rows(partial + width, 2 * width, width, chunks, dbias.data, dbias_write);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void LayerNorm<HostSpace>::forward<float>(Stream stream, Matrix<float const> x,
                                                    Residual<float, HostSpace> residual, Vector<float const> weight,

@@ -64,7 +64,7 @@ LOCKSTEP_INLINE void RMSNorm<HostSpace>::backward(Stream stream, Matrix<T const>
   detail::sum_rows(partial, width, width, chunks(rows), dweight.data, dweight_write);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void RMSNorm<HostSpace>::forward<float>(Stream stream, Matrix<float const> x,
                                                  Residual<float, HostSpace> residual, Vector<float const> weight,

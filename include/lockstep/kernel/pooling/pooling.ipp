@@ -64,7 +64,7 @@ LOCKSTEP_INLINE void Pooling<HostSpace>::token_backward(Stream stream, SequenceL
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void Pooling<HostSpace>::mean<float>(Stream stream, SequenceLayout<HostSpace> layout, Matrix<float const> x,
                                               Matrix<float> y);

@@ -113,7 +113,7 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::for_windows(Stream stream, Convo
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void SpatialPooling<HostSpace>::max<float>(Stream stream, ConvolutionShape const& s, Vector<float const> x,
                                                     Vector<float> y, Vector<std::int32_t> argmax);

@@ -61,7 +61,7 @@ LOCKSTEP_INLINE void SumOfSquares<HostSpace>::add(T const* x, Index begin, Index
   all = sums;
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template double SumOfSquares<HostSpace>::run<float>(Stream stream, Vector<float const> x,
                                                     std::span<TouchedRows const> tables);

@@ -37,7 +37,7 @@ class MultiHeadAttention {
     Index head_width = 0;           ///< channels of a head; 0: width / heads
     std::optional<double> scale{};  ///< factor on query . key; by default 1 / sqrt(head width)
     double rotary_base = 0;         ///< base of rotary positions (RoPE), for example 10000; 0: none
-    Index key_heads = 0;            ///< heads of keys and values, shared by neighbouring query heads; 0: `heads`
+    Index key_heads = 0;            ///< heads of keys and values, shared by adjacent query heads; 0: `heads`
   };
 
   /// @throws ConfigError for a size below 1, unless 0 <= dropout < 1, or for a rotary base that is not above 1

@@ -72,7 +72,7 @@ class ActivationArena {
     release(slot.value, slot.size);
   }
 
-  /// Returns whether the next rewind releases memory that was handed out.
+  /// Returns whether the next rewind releases memory that was allocated.
   [[nodiscard]] bool is_fragmented() const noexcept { return scratch_.is_fragmented(); }
   /// Frees everything.
   void rewind() {

@@ -117,7 +117,7 @@ class ParameterGradients {
   static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
 
   [[nodiscard]] kernel::TouchedRows const* touched_of(Parameter const& p) const noexcept {
-    for (auto const& table : touched_)  // an empty parameter has the offset of its neighbour
+    for (auto const& table : touched_)  // an empty parameter has the offset of the next one
       if (table.offset == p.offset && table.rows > 0 && p.size() > 0) return &table;
     return nullptr;
   }

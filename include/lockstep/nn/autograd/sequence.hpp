@@ -56,13 +56,13 @@ Sequence<Scalar, Space> operator*(Sequence<Scalar, Space> const& x, Sequence<Sca
   return x;
 }
 
-/// Returns these sequences in another space, `Move::Space`, without a gradient: each tensor is the result of
-/// `move(view)`.
-template <class Scalar, class Space, class Move>
-[[nodiscard]] Sequence<Scalar, typename Move::Space> moved(Sequence<Scalar, Space> const& x, Move const& move) {
+/// Returns these sequences in another space, `Copy::Space`, without a gradient: each tensor is the result of
+/// `copy(view)`.
+template <class Scalar, class Space, class Copy>
+[[nodiscard]] Sequence<Scalar, typename Copy::Space> copied(Sequence<Scalar, Space> const& x, Copy const& copy) {
   auto const& from = x.layout;
-  return {moved(x.tokens, move),
-          {from.rows, from.slots, from.length, move(from.lengths), move(from.offsets), move(from.positions)}};
+  return {copied(x.tokens, copy),
+          {from.rows, from.slots, from.length, copy(from.lengths), copy(from.offsets), copy(from.positions)}};
 }
 
 }}}  // namespace lockstep::nn

@@ -78,11 +78,18 @@ Variable<Scalar, Rank, Space> operator*(Variable<Scalar, Rank, Space> const& x, 
   return x;
 }
 
-/// Returns this tensor in another space, `Move::Space`, without a gradient: the result of `move(view)`.
-template <class Scalar, int Rank, class Space, class Move>
-[[nodiscard]] Variable<Scalar, Rank, typename Move::Space> moved(Variable<Scalar, Rank, Space> const& x,
-                                                                 Move const& move) {
-  return {move(x.value), nullptr};
+/// Returns this tensor in another space, `Copy::Space`, without a gradient: the result of `copy(view)`.
+template <class Scalar, int Rank, class Space, class Copy>
+[[nodiscard]] Variable<Scalar, Rank, typename Copy::Space> copied(Variable<Scalar, Rank, Space> const& x,
+                                                                  Copy const& copy) {
+  return {copy(x.value), nullptr};
+}
+
+/// Calls `copied` by its former name.
+template <class Prediction, class Copy>
+requires requires(Prediction const& prediction, Copy const& copy) { copied(prediction, copy); }
+[[deprecated("nn::copied"), nodiscard]] auto moved(Prediction const& prediction, Copy const& copy) {
+  return copied(prediction, copy);
 }
 
 }}}  // namespace lockstep::nn

@@ -44,8 +44,8 @@ struct ConvolutionOptions {
   PerAxis<Dims> stride = 1;
   PerAxis<Dims> padding = 0;   ///< zeros on either side
   Bias bias = Bias::learned;   ///< choose none before a BatchNorm, which cancels it
-  PerAxis<Dims> dilation = 1;  ///< distance between neighbouring elements of the kernel
-  Index groups = 1;            ///< number of groups of neighbouring channels; an output reads the inputs of its group
+  PerAxis<Dims> dilation = 1;  ///< distance between adjacent elements of the kernel
+  Index groups = 1;            ///< number of groups of adjacent channels; an output reads the inputs of its group
   bool causal = false;  ///< one dimension only: pads dilation * (kernel - 1) zeros before and none after, so that an
                         ///< output never reads later inputs
 };
@@ -136,7 +136,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     bool const any = x.layout.length > 0;  // otherwise sequences have no positions, like a batch without rows
     auto const y = forward(context, tokens.reshape(Extents<3>{any ? x.layout.rows : 0, x.layout.length, x.width()}));
     auto layout = x.layout;
-    layout.length = any ? y.extent(1) : 0, layout.slots = layout.rows * layout.length;
+    layout.length = any ? y.extent(1) : 0;
+    layout.slots = layout.rows * layout.length;
     if (!x.layout.lengths.empty()) {
       auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
       Kernel::window_counts(context.stream(), x.layout.lengths, dilated_kernel(0), this->stride_.values[0],

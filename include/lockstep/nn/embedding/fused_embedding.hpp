@@ -131,7 +131,8 @@ class FusedEmbedding {
              " positions, all used by tokens before this batch; call Predictor::begin with fewer tokens, or give the "
              "layer a larger `length`";
     });
-    table.data += earlier * table.extent[1], table.extent[0] -= earlier;
+    table.data += earlier * table.extent[1];
+    table.extent[0] -= earlier;
     return table;
   }
 

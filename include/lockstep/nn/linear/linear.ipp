@@ -123,7 +123,7 @@ LOCKSTEP_INLINE void Linear::backward_through_gelu(
                                                recomputed.data);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template TensorView<Operand<Context<float, HostSpace>> const, 2, typename Context<float, HostSpace>::Space>
 Linear::weight<Context<float, HostSpace>>(Staging<Context<float, HostSpace>>& work) const;

@@ -142,9 +142,9 @@ template <class Context, class Rule, class Column>
   return detail::loss_of_target(context, rule, detail::as_tokens(prediction), known, factor);
 }
 
-/// Targets with a factor for each row, pixel or token: the result of `weighed`.
+/// Targets with a factor for each row, pixel or token: the result of `weighted`.
 template <class Target, class Factors>
-struct Weighed {
+struct WeightedTarget {
   Target target;
   Factors factors;
 };
@@ -153,29 +153,37 @@ struct Weighed {
 /// of `where_present`.
 /// @shape factors [rows] or [slots]: a column or a view of floats
 template <class Target, class Factors>
-[[nodiscard]] Weighed<Target, Factors> weighed(Target const& target, Factors const& factors) {
+[[nodiscard]] WeightedTarget<Target, Factors> weighted(Target const& target, Factors const& factors) {
   return {target, factors};
+}
+/// Former names, for one version.
+template <class Target, class Factors>
+using Weighed [[deprecated("nn::WeightedTarget")]] = WeightedTarget<Target, Factors>;
+template <class Target, class Factors>
+[[deprecated("nn::weighted"), nodiscard]] WeightedTarget<Target, Factors> weighed(Target const& target,
+                                                                                  Factors const& factors) {
+  return weighted(target, factors);
 }
 /// Loss with weighted targets.
 /// @throws ShapeError if the number of factors is not the number of rows or tokens; RowError for a row without a target
 /// whose factor is not 0
 template <class Context, class Rule, class Prediction, class Target, class Factors>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
-                                               Weighed<Target, Factors> const& weighed, double factor = 1) {
-  expect_same_lengths(Rule::name, prediction, weighed.target);
-  expect_same_lengths(Rule::name, prediction, weighed.factors);
-  auto const factors = detail::numbers_of(weighed.factors);
+                                               WeightedTarget<Target, Factors> const& weighted, double factor = 1) {
+  expect_same_lengths(Rule::name, prediction, weighted.target);
+  expect_same_lengths(Rule::name, prediction, weighted.factors);
+  auto const factors = detail::numbers_of(weighted.factors);
   static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(factors.data)>>, float>,
-                "Lockstep: nn::weighed takes a float for each row as its factors");
+                "Lockstep: nn::weighted takes a float for each row as its factors");
   auto const loss = [&](auto const& tokens) {
     expect<ShapeError>(factors.size() == tokens.layout.slots, [&] {
       return std::string(Rule::name) + ": the prediction has " + std::to_string(tokens.layout.slots) +
              " rows and there are " + std::to_string(factors.size()) + " factors; each row needs one";
     });
     detail::expect_present<typename Context::Space>(
-        Rule::name, weighed.target, [&](auto row) { return row < factors.size() && factors.data[row] == 0; },
-        "nn::weighed(nn::where_present(targets), factors), or a factor of 0, leaves such rows out of the loss");
-    return detail::loss_of_target(context, rule, tokens, weighed.target, factor, {factors.data, {factors.size()}});
+        Rule::name, weighted.target, [&](auto row) { return row < factors.size() && factors.data[row] == 0; },
+        "nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves such rows out of the loss");
+    return detail::loss_of_target(context, rule, tokens, weighted.target, factor, {factors.data, {factors.size()}});
   };
   if constexpr (requires { prediction.tokens; })
     return loss(prediction);

@@ -22,7 +22,7 @@ struct GroupNormOptions {
 };
 
 /// Group normalisation: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are
-/// taken over all positions of a sample and a group of neighbouring channels. One group is a LayerNorm over the whole
+/// taken over all positions of a sample and a group of adjacent channels. One group is a LayerNorm over the whole
 /// sample; as many groups as channels are an InstanceNorm. Unlike BatchNorm's, a sample's output does not depend on
 /// other samples. Small batches therefore train equally well, splits of a batch do not change the gradient, and
 /// training and evaluation compute the same.

@@ -87,7 +87,7 @@ LOCKSTEP_INLINE void LayerNorm::recompute_output(Context& c, typename Context::t
                                                                      static_cast<Real>(epsilon_), {}, {}, y);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template VariableOf<Context<float, HostSpace>, 2> LayerNorm::forward<Context<float, HostSpace>>(
     Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x) const;

@@ -79,7 +79,7 @@ LOCKSTEP_INLINE void RMSNorm::backward_of_sum(Context& c, VariableOf<Context, 2>
     copy(dadded);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template VariableOf<Context<float, HostSpace>, 2> RMSNorm::forward<Context<float, HostSpace>>(
     Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x) const;

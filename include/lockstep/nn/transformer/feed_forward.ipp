@@ -62,7 +62,7 @@ LOCKSTEP_INLINE SequenceOf<Context> FeedForward::forward_with_recompute(Context&
   return x.with(y);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template SequenceOf<Context<float, HostSpace>> FeedForward::forward<Context<float, HostSpace>>(
     Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;

@@ -40,7 +40,7 @@ LOCKSTEP_INLINE SequenceOf<Context> GatedFeedForward::forward(Context& context, 
   return x.with(down_.forward(context, hidden));
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template SequenceOf<Context<float, HostSpace>> GatedFeedForward::forward<Context<float, HostSpace>>(
     Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;

@@ -10,7 +10,7 @@ LOCKSTEP_INLINE SequenceOf<Context> TransformerDecoder::forward(Context& context
   return layers_.forward(context, x, memory);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template SequenceOf<Context<float, HostSpace>> TransformerDecoder::forward<Context<float, HostSpace>>(
     Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> x,

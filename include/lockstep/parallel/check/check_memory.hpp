@@ -73,7 +73,10 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   bool const can_shard = settings.can_shard_optimizer && moments > 0 && ranks > 1 && !settings.shard_optimizer;
   int ranks_here = ranks, rank_threads = ranks;
   if (ranks > 1)
-    if (auto const place = launch::detect(); place.size > 1) ranks_here = place.local_size, rank_threads = 1;
+    if (auto const place = launch::detect(); place.size > 1) {
+      ranks_here = place.local_size;
+      rank_threads = 1;
+    }
   detail::MemoryCheck const check(layout.parameters(), ranks_here, can_shard, moments);
 
   std::string contents = "values, gradients";

@@ -43,7 +43,7 @@ struct DevicesOf<CudaSpace> {
 
 namespace detail {
 
-/// Copies tensors to the host for `moved(prediction, move)`. The copies are valid once the stream is synchronized.
+/// Copies tensors to the host for `copied(prediction, copy)`. The copies are valid once the stream is synchronized.
 class CopyToHost {
  public:
   using Space = HostSpace;
@@ -66,21 +66,36 @@ class CopyToHost {
   memory::Scratch<>* memory_;
 };
 
-template <class T>
-concept CopiesToDevice = requires(T const& x, memory::CudaPrefetcher::Copy const& copy) {
+template <class T, class Copy>
+concept HasCopied = requires(T const& x, Copy const& copy) {
+  copied(x, copy);
+};
+/// A type whose namespace has the function by its former name.
+template <class T, class Copy>
+concept HasMoved = requires(T const& x, Copy const& copy) {
   moved(x, copy);
 };
 template <class T>
-concept CopiesToHost = requires(T const& x, CopyToHost const& copy) {
-  moved(x, copy);
-};
+concept CopiesToDevice = HasCopied<T, memory::CudaPrefetcher::Copy> || HasMoved<T, memory::CudaPrefetcher::Copy>;
+template <class T>
+concept CopiesToHost = HasCopied<T, CopyToHost> || HasMoved<T, CopyToHost>;
+
+/// Returns a batch or prediction with the result of `copy` for each TensorView.
+template <class T, class Copy>
+[[nodiscard]] auto copy_tensors(T const& x, Copy const& copy) {
+  if constexpr (HasCopied<T, Copy>)
+    return copied(x, copy);
+  else
+    return moved(x, copy);
+}
 
 template <class Batch>
 struct DeviceBatchOf {
   static_assert(CopiesToDevice<Batch>,
-                "Lockstep: this batch cannot be copied to a GPU: its namespace has no moved(batch, move) that "
-                "makes the same batch from the result of `move` for each TensorView; see docs/reference/cuda.md");
-  using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaPrefetcher::Copy const&>()));
+                "Lockstep: this batch cannot be copied to a GPU: its namespace has no copied(batch, copy) that "
+                "makes the same batch from the result of `copy` for each TensorView; see docs/reference/cuda.md");
+  using type =
+      decltype(copy_tensors(std::declval<Batch const&>(), std::declval<memory::CudaPrefetcher::Copy const&>()));
 };
 
 /// A stream on a GPU, memory for one batch, and the loss on the device. The host waits for the loss only at the step's
@@ -178,9 +193,9 @@ class Device<CudaSpace> {
   [[nodiscard]] auto copy_to_host(Prediction const& prediction) {
     static_assert(CopiesToHost<Prediction>,
                   "Lockstep: metrics read predictions on the host, but the namespace of this model's prediction has no "
-                  "moved(prediction, move); see docs/reference/cuda.md");
+                  "copied(prediction, copy); see docs/reference/cuda.md");
     shown_.rewind();
-    auto const shown = moved(prediction, CopyToHost(stream(), shown_));
+    auto const shown = detail::copy_tensors(prediction, CopyToHost(stream(), shown_));
     stream().synchronize();
     return shown;
   }
@@ -288,7 +303,8 @@ class Device<CudaSpace> {
   /// Sets the summed loss to a sum from the host. The previous sum must have been read.
   [[nodiscard]] Loss const& write_sum(nn::Loss<HostSpace> const& loss) const {
     auto* const from = on_host(2);
-    from[0] = loss.sum, from[1] = loss.weight;
+    from[0] = loss.sum;
+    from[1] = loss.weight;
     copy(summed_.totals, from, 2 * sizeof(double), cudaMemcpyHostToDevice);
     return summed_;
   }
@@ -319,7 +335,8 @@ class Device<CudaSpace> {
   template <class Batch>
   [[nodiscard]] DeviceBatch<Batch> receive(Batch const& batch) {
     ++received_;
-    return prefetcher_.prefetch([&](memory::CudaPrefetcher::Copy const& copy) { return moved(batch, copy); });
+    return prefetcher_.prefetch(
+        [&](memory::CudaPrefetcher::Copy const& copy) { return detail::copy_tensors(batch, copy); });
   }
   static int entered(int gpu) {
     memory::check_cuda(cudaSetDevice(gpu), ("cudaSetDevice(" + std::to_string(gpu) + ")").c_str());

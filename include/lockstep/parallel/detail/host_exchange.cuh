@@ -58,8 +58,8 @@ class HostExchange<CudaSpace> {
 
   /// Runs `count` operations, whose parts were copied to the host. Each starts once its part is on the host, and its
   /// result is copied to the arena once it is complete. Returns when all copies are queued.
-  /// @param operation operation(i) is operation i, asked for when it starts   @param result result(i) is the place to
-  /// copy back
+  /// @param operation operation(i) returns operation i, and is called when it starts   @param result result(i) is the
+  /// place to copy back
   /// @param poll called repeatedly   @throws as the communicator
   template <class Communicator, class OperationOf, class ResultOf, class Poll>
   void run(Communicator& communicator, std::size_t count, OperationOf const& operation, ResultOf const& result,

@@ -25,7 +25,11 @@ class ThreadExchange {
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(contributions_.size()); }
   /// Starts a pass. Call it while no thread is in a pass.
-  void begin() noexcept { arrived_ = ended_ = 0, failure_ = nullptr; }
+  void begin() noexcept {
+    arrived_ = 0;
+    ended_ = 0;
+    failure_ = nullptr;
+  }
   /// Ends the calling thread's pass, after `failure` or normally.
   void end_pass(std::exception_ptr const& failure = nullptr) noexcept;
 

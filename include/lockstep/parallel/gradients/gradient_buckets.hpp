@@ -30,7 +30,8 @@ class GradientBuckets {
   /// @param rank, ranks for a sharded optimizer: `rank` gets its parts of the sums of `ranks` ranks
   GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {},
                   int rank = 0, int ranks = 1);
-  /// Splits an arena of `size` elements into buckets of about `bucket` elements that are summed where `wire` says.
+  /// Splits an arena of `size` elements into buckets of about `bucket` elements that are summed in the memory
+  /// that `wire` selects.
   /// @param block multiple of which the parts of several ranks are made
   template <class Wire>
   GradientBuckets(Wire const& wire, Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int rank,
@@ -68,7 +69,7 @@ class GradientBuckets {
   /// Returns bucket i's range of the arena (range_of), and this rank's range of its sum (own_range_of).
   [[nodiscard]] detail::ArenaPart range_of(std::size_t i) const noexcept;
   [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
-  /// Returns bucket i's operation, for a caller that starts it later than `fill` says: then it is ready at `now`.
+  /// Returns bucket i's operation, for a caller that starts it later than `fill` reported it. It is ready at `now`.
   [[nodiscard]] comm::CollectiveOperation& ready_operation(std::size_t i, double now) noexcept;
   [[nodiscard]] comm::CollectiveOperation const& operation(std::size_t i) const noexcept;
 

@@ -39,7 +39,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 namespace detail {
 
-/// Stands for a first member of DistributedDataParallel that is no communicator, so that its message is the only error.
+/// Replaces a first member of DistributedDataParallel that is no communicator, so that its message is the only error.
 struct NoCommunicator : comm::SelfCommunicator {
   NoCommunicator() = default;
   template <class Argument>

@@ -31,8 +31,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Says where a fit saves checkpoints and which one it resumes from. With several ranks the first rank's settings
-/// count, and only the first rank reads and writes.
+/// Folder in which a fit saves checkpoints, and the checkpoint that it resumes from. Only the first rank reads and
+/// writes, and only its settings count.
 struct Checkpoints {
   std::string folder = {};  ///< receives step_N.safetensors; created before the first step. Empty: nothing is saved
   Index every = 0;          ///< optimizer steps between checkpoints; one more is saved after the last step. 0: only
@@ -61,7 +61,7 @@ struct Progress {
   std::vector<EvaluationReport> evaluations;
   data::LoaderState data;                    ///< position in the data from which the run resumes
   optim::LossScaler::State loss_scale = {};  ///< with float16 activations
-  std::string timed_products = {};           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  std::string gemm_algorithms = {};          ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   TrainerSteps before = {};                  ///< work of the trainer before this fit
   std::string optimizer = {};                ///< the optimizer's name(), if it has one
 

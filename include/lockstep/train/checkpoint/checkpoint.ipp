@@ -13,7 +13,7 @@ LOCKSTEP_INLINE std::string Progress::to_json() const {
     out.member("loss_scale", static_cast<double>(loss_scale.scale)).member("good_steps", loss_scale.good_steps);
     out.member("skipped_steps", loss_scale.skipped);
   }
-  if (!timed_products.empty()) out.member("timed_products", timed_products);
+  if (!gemm_algorithms.empty()) out.member("timed_products", gemm_algorithms);
   if (before.steps > 0 || before.epochs > 0)
     out.member("steps_before", before.steps).member("epochs_before", before.epochs);
   if (!optimizer.empty()) out.member("optimizer", optimizer);
@@ -38,7 +38,7 @@ LOCKSTEP_INLINE Progress Progress::from_json(std::string_view text, std::string 
   out.effective_batch_size = in.integer("effective_batch_size", 1, max_total_steps);
   if (in.has("reproducible")) out.reproducible = in.integer<int>("reproducible", 0, max_total_steps);
   if (in.has("loss_scale")) out.loss_scale = in.loss_scale(out.steps, detail::SavedStateReader::ZeroScale::refused);
-  out.timed_products = in.string_or_empty("timed_products");
+  out.gemm_algorithms = in.string_or_empty("timed_products");
   if (in.has("steps_before")) {
     out.before.steps = in.integer("steps_before", 0, max_total_steps);
     out.before.epochs = in.integer("epochs_before", 0, max_total_steps);

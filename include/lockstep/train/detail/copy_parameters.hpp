@@ -25,7 +25,8 @@ struct NamedTensors {
       for (auto const& entry : entries)
         f(entry, arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
     };
-    all(layout.entries(), values), all(layout.buffers(), buffers);
+    all(layout.entries(), values);
+    all(layout.buffers(), buffers);
   }
 };
 

@@ -7,8 +7,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 LOCKSTEP_INLINE void copy_parameters(NamedTensors<float const> const& from, NamedTensors<float> const& to,
                                      std::string_view prefix, std::string_view in_other, double share) {
   if (!(share >= 0 && share <= 1))
-    throw ConfigError("take: the share is " + std::to_string(share) +
-                      "; it must be at least 0, which takes nothing, and at most 1, which takes all");
+    throw ConfigError("copy_parameters: the share is " + std::to_string(share) +
+                      "; it must be at least 0, which copies nothing, and at most 1, which copies all");
   struct Found {
     nn::ParameterLayout::Entry const* entry;
     float const* elements;
@@ -23,11 +23,11 @@ LOCKSTEP_INLINE void copy_parameters(NamedTensors<float const> const& from, Name
       auto const name = std::string(in_other) += entry.name.substr(prefix.size());
       auto const other = others.find(name);
       if (other == others.end())
-        throw ConfigError("take: the other model has no \"" + name + "\", to be taken for \"" + entry.name +
-                          "\"; take(other, prefix, in_other) maps names");
+        throw ConfigError("copy_parameters: the other model has no \"" + name + "\", to be copied to \"" + entry.name +
+                          "\"; copy_parameters(other, prefix, in_other) maps names");
       if (auto const& shape = other->second.entry->shape; shape != entry.shape)
-        throw ShapeError("take: \"" + name + "\" of the other model has shape " + to_string(shape) + " and \"" +
-                         entry.name + "\" " + to_string(entry.shape) + "; give both models the same sizes");
+        throw ShapeError("copy_parameters: \"" + name + "\" of the other model has shape " + to_string(shape) +
+                         " and \"" + entry.name + "\" " + to_string(entry.shape) + "; give both models the same sizes");
       if (!takes) return;
       for (std::size_t i = 0; i < elements.size(); ++i) {
         auto const taken = other->second.elements[i];
@@ -35,7 +35,7 @@ LOCKSTEP_INLINE void copy_parameters(NamedTensors<float const> const& from, Name
       }
     });
   if (!found && !prefix.empty())
-    throw ConfigError("take: no name in the model begins with \"" + std::string(prefix) +
+    throw ConfigError("copy_parameters: no name in the model begins with \"" + std::string(prefix) +
                       "\"; its first parameter is \"" +
                       (to.layout.entries().empty() ? std::string() : to.layout.entries()[0].name) + "\"");
 }

@@ -22,12 +22,19 @@ LOCKSTEP_INLINE void CsvLog::start(StartReport const& report) {
 LOCKSTEP_INLINE void CsvLog::step(StepReport const& report) {
   if (!report.is_logged()) return;
   line_ = "step";
-  add(report.step), add(report.epoch), add(report.loss), add(report.learning_rate);
-  add(report.samples), add(report.samples_per_second), add(report.seconds);
-  if (report.loss_scale > 0)
-    add(report.loss_scale), add(report.skipped_steps);
-  else
+  add(report.step);
+  add(report.epoch);
+  add(report.loss);
+  add(report.learning_rate);
+  add(report.samples);
+  add(report.samples_per_second);
+  add(report.seconds);
+  if (report.loss_scale > 0) {
+    add(report.loss_scale);
+    add(report.skipped_steps);
+  } else {
     add_empty(2);
+  }
   report.gradient_norm > 0 ? add(report.gradient_norm) : add_empty(1);
   add_empty(metrics_.size());
   file_.write(line_);
@@ -35,8 +42,14 @@ LOCKSTEP_INLINE void CsvLog::step(StepReport const& report) {
 
 LOCKSTEP_INLINE void CsvLog::evaluation(EvaluationReport const& report) {
   line_ = "evaluation";
-  add(report.step), add(report.epoch), add(report.loss), add_empty(1);
-  add(report.samples), add_empty(1), add(report.seconds), add_empty(3);
+  add(report.step);
+  add(report.epoch);
+  add(report.loss);
+  add_empty(1);
+  add(report.samples);
+  add_empty(1);
+  add(report.seconds);
+  add_empty(3);
   for (auto const& name : metrics_) {
     auto const found = std::find_if(report.metrics.begin(), report.metrics.end(),
                                     [&](auto const& metric) { return metric.first == name; });

@@ -33,7 +33,7 @@ struct StepReport {
   double seconds = 0;             ///< since the start of the run
   double samples_per_second = 0;  ///< of the last second or so of training, without evaluations
   double loss_scale = 0;          ///< with float16 activations, after a logged step; else 0
-  Index skipped_steps = 0;        ///< steps of the run so far with gradients that were not finite; likewise
+  Index skipped_steps = 0;        ///< with float16 activations: skipped steps of the run so far; else 0
   double gradient_norm = 0;       ///< norm of the mean gradient before clipping; 0 if clipping is off
 
   /// Returns whether the step is logged: every step up to 100, every tenth up to 1000, every hundredth up to 10000, and

@@ -57,7 +57,7 @@ struct RunRecord {
   double pass_began = 0;  ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
-  std::string timed_products;           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  std::string gemm_algorithms;          ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   optim::LossScaler::State loss_scale;  ///< at the end, with float16 activations
 
   /// Adds a step's duration; `all_samples` is the run's number of samples so far.

@@ -20,7 +20,10 @@ LOCKSTEP_INLINE Startup RunRecord::startup() const {
   auto const median = step_quantile(0.5);
   auto const first = std::min(step_seconds.size() / 2, std::size_t{1000});
   for (std::size_t i = 0; i < first; ++i)
-    if (step_seconds[i] > 2 * median) out.seconds += step_seconds[i] - median, ++out.steps;
+    if (step_seconds[i] > 2 * median) {
+      out.seconds += step_seconds[i] - median;
+      ++out.steps;
+    }
   return out;
 }
 

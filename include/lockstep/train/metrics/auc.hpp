@@ -46,7 +46,8 @@ class Auc {
     for (std::size_t bin = 0; bin < bins; ++bin) {
       auto const zeros_in_bin = totals_[2 * bin], others_in_bin = totals_[2 * bin + 1];
       right += others_in_bin * (zeros + zeros_in_bin / 2);
-      zeros += zeros_in_bin, others += others_in_bin;
+      zeros += zeros_in_bin;
+      others += others_in_bin;
     }
     return zeros > 0 && others > 0 ? right / (zeros * others) : 0;
   }

@@ -9,7 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Says which value of a metric is the best one.
+/// Best value of a metric.
 enum class BestValue { largest, smallest };
 
 /// Finds the best evaluation of a run: the one with the smallest loss, or with a metric's best value. The first of

@@ -33,7 +33,8 @@ LOCKSTEP_INLINE double Chrf::value() const {
     ++effective;
   }
   if (precision + recall == 0) return 0;
-  precision /= effective, recall /= effective;
+  precision /= effective;
+  recall /= effective;
   return 100 * (1 + factor) * precision * recall / (factor * precision + recall);
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Metric of one head of a model that predicts a struct; part(prediction) returns that head.
-/// `HeadMetric{"weather", [](auto const& heads) { return heads.weather; }, Accuracy{&Picture::weather}}` is reported as
+/// `HeadMetric{"weather", [](auto const& heads) { return heads.weather; }, Accuracy{&Photo::weather}}` is reported as
 /// "weather_accuracy".
 template <class Part, Metric M>
 class HeadMetric {

@@ -53,7 +53,8 @@ class Predictor {
           throw ConfigError(path + ": the names leave out \"" + entry.name +
                             "\", but a predictor needs all parameters; name all, or train the rest first");
     };
-    expect_named(layout_.entries()), expect_named(layout_.buffers());
+    expect_named(layout_.entries());
+    expect_named(layout_.buffers());
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
   }
   Predictor(Model model, std::string const& path, int threads = 1)
@@ -103,7 +104,10 @@ class Predictor {
 
   /// Sets the seed of random numbers in predictions, such as noise (0 by default), and restarts their sequence. Each
   /// prediction draws other numbers. Predictors with equal seeds draw equal numbers.
-  void set_seed(std::uint64_t seed) noexcept { seed_ = seed, passes_ = 0; }
+  void set_seed(std::uint64_t seed) noexcept {
+    seed_ = seed;
+    passes_ = 0;
+  }
 
   /// Returns the model's prediction for a batch, in evaluation mode. The prediction is valid until the next call.
   /// @throws all that the model throws

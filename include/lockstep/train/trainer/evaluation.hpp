@@ -19,7 +19,7 @@ template <class M>
 requires requires { M::higher_is_better; }
 inline constexpr bool has_valid_direction<M> = requires { typename std::bool_constant<M::higher_is_better>; };
 
-/// Stands for an argument of Evaluation that is no metric, so that the message is the only error.
+/// Replaces an argument of Evaluation that is no metric, so that the message is the only error.
 struct NoMetric {
   template <class Argument>
   requires(!std::is_same_v<Argument, NoMetric>) NoMetric(Argument const&) {

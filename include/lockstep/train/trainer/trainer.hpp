@@ -121,16 +121,20 @@ class Trainer {
   /// @throws ConfigError if the other model lacks a name, no name has the prefix, or share is not in [0, 1]
   /// @throws ConfigError within an evaluation by averages, ShapeError if two shapes differ
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
-  void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
-            double share = 1) {
-    replace_parameters("take", [&](std::span<float> values, std::span<float> buffers) {
+  void copy_parameters(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix,
+                       std::string_view in_other, double share = 1) {
+    replace_parameters("copy_parameters", [&](std::span<float> values, std::span<float> buffers) {
       train::detail::copy_parameters({other.layout(), other.values(), other.buffers()}, {layout_, values, buffers},
                                      prefix, in_other, share);
     });
   }
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
-  void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
-    take(other, {}, {}, share);
+  void copy_parameters(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
+    copy_parameters(other, {}, {}, share);
+  }
+  template <class Other, class... Arguments>
+  [[deprecated("copy_parameters")]] void take(Other const& other, Arguments const&... arguments) {
+    copy_parameters(other, arguments...);
   }
   /// Saves parameters, buffers and strings on the first rank, for `load`, which waits for the save on all ranks, and
   /// for a Predictor.   @throws DataError if the file cannot be written

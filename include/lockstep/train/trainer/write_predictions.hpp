@@ -46,14 +46,14 @@ void expect_all_samples(Loader const& loader) {
 }
 }  // namespace detail
 
-/// Writes a CSV file with a header of `columns` and one row per sample, in the order of the dataset. It has each sample
-/// that the loader returns in one epoch once. Floating-point numbers have the fewest digits that read back as equal
-/// bits. The file appears complete or not at all; the first rank writes it, with equal bits for any number of ranks.
-/// Rows travel in parts of about a megabyte. More than four megabytes of them wait in a temporary file next to the
-/// table, so memory does not grow with the table.
-/// row(prediction, batch, k) returns the cells of row k of a batch: a number, a string, or a std::tuple, std::array or
-/// std::vector of these. It runs on the host, concurrently if there are several devices. The model predicts as in an
-/// evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may be anything.
+/// Writes a CSV file with a header of `columns` and one row for each sample of one epoch of the loader, in the order of
+/// the dataset. Floating-point numbers have the fewest digits that read back as equal bits. The file appears complete
+/// or not at all; the first rank writes it, with equal bits for any number of ranks. Ranks send their rows in parts of
+/// about a megabyte. Beyond four megabytes, received rows are kept in a temporary file next to the table, so memory
+/// does not grow with the table. row(prediction, batch, k) returns the cells of row k of a batch: a number, a string,
+/// or a std::tuple, std::array or std::vector of these. It runs on the host, concurrently if there are several devices.
+/// The model predicts as in an evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may
+/// be anything.
 /// @param on_progress called after each batch with the number of finished batches of this process, and their total
 /// @collective with DistributedDataParallel: each rank predicts its part
 /// @throws DataError, on the first rank, if the file cannot be written; ConfigError if a row's number of cells differs

@@ -27,7 +27,7 @@ LOCKSTEP_INLINE void handle_sigbus(int, ::siginfo_t* info, void*) noexcept {
     errno = error;
     return;
   }
-  ::sigaction(SIGBUS, &previous_sigbus_action, nullptr);  // the access is repeated and meets this handler
+  ::sigaction(SIGBUS, &previous_sigbus_action, nullptr);  // the access is repeated and runs this handler
 }
 
 LOCKSTEP_INLINE FileMapping::FileMapping(std::shared_ptr<DataFile const> file) : file_(std::move(file)) {

@@ -62,7 +62,10 @@ class BasicTokenizer {
     if (lead >= 0x80) {
       bytes = ::utf8proc_iterate(reinterpret_cast<utf8proc_uint8_t const*>(text.data()),
                                  static_cast<utf8proc_ssize_t>(text.size()), &character);
-      if (bytes <= 0) bytes = 1, character = 0xfffd;
+      if (bytes <= 0) {
+        bytes = 1;
+        character = 0xfffd;
+      }
     }
     text.remove_prefix(static_cast<std::size_t>(bytes));
     return character;

@@ -35,7 +35,7 @@ struct FragmentShape {
   static constexpr int warp_rows = 16 * row_tiles, own = warps * warp_rows;
   static constexpr int tile = channels * static_cast<int>(sizeof(T)) > 128 ? 32 : 64;
   static constexpr int access = 16 / static_cast<int>(sizeof(T)), groups = channels / access;  // copied at once
-  static constexpr int stride = channels + access;  // so that eight rows of 16 bytes lie in different banks
+  static constexpr int stride = channels + access;  // so that eight rows of 16 bytes are in different banks
   static constexpr int depth = in_float ? 8 : 16, steps = channels / depth;  // of products over channels
   /// Rows of shared memory: two tiles of two arrays of the other side, or two arrays of the own side.
   static constexpr int buffer_rows = 2 * tile, memory_rows = own > buffer_rows ? 2 * own : 2 * buffer_rows;

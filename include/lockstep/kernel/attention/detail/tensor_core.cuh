@@ -156,8 +156,8 @@ enum class Transposed { no, yes };
 
 /// Loads four 8 x 8 matrices of 16-bit elements from shared memory, by all lanes of a warp. Lane l passes the address
 /// of row l % 8 of matrix l / 8, aligned to 16 bytes. to[m] receives elements [lane / 4][2 * (lane % 4) + {0, 1}] of
-/// matrix m, or of its transpose.
-/// A matrix of 8 x 4 floats is loaded likewise, without transposition: to[m] receives element [lane / 4][lane % 4].
+/// matrix m, or of its transpose. A matrix of 8 x 4 floats is loaded in the same way, without transposition: to[m]
+/// receives element [lane / 4][lane % 4].
 /// @source PTX ISA, ldmatrix.sync.aligned.m8n8.x4
 template <Transposed transposed>
 __device__ void load_matrices(ElementPair (&to)[4], std::uint16_t const* row) noexcept {

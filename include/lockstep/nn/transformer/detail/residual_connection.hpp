@@ -7,7 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
-/// Tells whether other code reads the input of a part later in forward.
+/// Other uses of the input of a part, later in forward.
 enum class InputUse {
   shared,  ///< other code may read it
   last,    ///< only backward reads it

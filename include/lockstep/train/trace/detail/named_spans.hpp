@@ -38,8 +38,8 @@ struct OperationName {
 [[nodiscard]] std::string common_prefix(std::string_view a, std::string_view b);
 
 /// Names the operations among a device's spans; other spans get no name. An operation with parameters gets the layer
-/// that its parameters share. An operation without parameters gets the innermost layer that contains its neighbors with
-/// parameters.
+/// that its parameters share. An operation without parameters gets the innermost layer that contains the adjacent ones
+/// with parameters.
 [[nodiscard]] std::vector<OperationName> named_spans(Timeline const& spans, nn::ParameterLayout const& layout);
 
 }}}  // namespace lockstep::train::detail

@@ -53,7 +53,7 @@ LOCKSTEP_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
   record.resumed_at = std::move(progress.resumed_at);
   record.resumed_at.push_back(progress.steps);
   record.evaluations = std::move(progress.evaluations);
-  record.timed_products = std::move(progress.timed_products);
+  record.gemm_algorithms = std::move(progress.gemm_algorithms);
   record.train_loss = progress.epoch_loss.mean();
   if (record.loss_scale && progress.loss_scale) record.loss_scale = progress.loss_scale;
   return progress.epoch_loss;
@@ -98,7 +98,7 @@ LOCKSTEP_INLINE void Checkpointing::save_if_due(RunRecord const& record, nn::Los
                    .evaluations = record.evaluations,
                    .data = loader_state(record.steps),
                    .loss_scale = session_.loss_scale(),
-                   .timed_products = record.timed_products,
+                   .gemm_algorithms = record.gemm_algorithms,
                    .before = plan_.before,
                    .optimizer = session_.kind().optimizer},
                   options_.metadata);

@@ -29,7 +29,9 @@ struct ShardTotals {
   /// Calls f(double&) for each number that adds up over shards, in a fixed order.
   template <class F>
   void each_total(F&& f) {
-    f(loss.sum), f(loss.weight), f(samples);
+    f(loss.sum);
+    f(loss.weight);
+    f(samples);
     auto const each_of = [&](auto& metric) {
       for (double& total : metric.totals()) f(total);
     };

@@ -20,7 +20,7 @@ struct FitPlan {
   Index micro_samples = 1;  ///< samples of all shards in a micro-step
   Index epoch_samples = 0;
   Index epochs = 0;       ///< of the whole fit, limited by Progress::max_total_steps
-  Index steps = 0;        ///< likewise
+  Index steps = 0;        ///< of the whole fit, limited in the same way
   TrainerSteps before{};  ///< work of the trainer before this fit
 
   FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs_, Index max_steps);

@@ -13,7 +13,8 @@ class RecentRate {
  public:
   void add(double samples, double seconds) noexcept {
     auto& part = parts_[at_];
-    part.samples += samples, part.seconds += seconds;
+    part.samples += samples;
+    part.seconds += seconds;
     if (part.seconds < part_seconds) return;
     at_ = (at_ + 1) % parts_.size();
     parts_[at_] = {};
@@ -21,7 +22,10 @@ class RecentRate {
   /// Returns the rate, or 0 before the first step.
   [[nodiscard]] double value() const noexcept {
     Part all;
-    for (auto const& part : parts_) all.samples += part.samples, all.seconds += part.seconds;
+    for (auto const& part : parts_) {
+      all.samples += part.samples;
+      all.seconds += part.seconds;
+    }
     return all.seconds > 0 ? all.samples / all.seconds : 0;
   }
 

@@ -26,7 +26,10 @@ template <class Policy>
   record.batch_size = batch_size * parallel::shards_of_device(policy);
   record.effective_batch_size = record.batch_size * record.world_size * record.devices * options.accumulation;
   record.parameters = layout.parameters();
-  if (session.kind().scales_loss) options.loss_scaler.check(), record.loss_scale = options.loss_scaler.begin();
+  if (session.kind().scales_loss) {
+    options.loss_scaler.check();
+    record.loss_scale = options.loss_scaler.begin();
+  }
   return record;
 }
 

@@ -32,7 +32,7 @@ LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::Parame
   epoch_loss_ = checkpoints_.resume(record_);
   session.set_loss_scale(record_.loss_scale);
   done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
-  session.set_gemm_algorithms(record_.timed_products);
+  session.set_gemm_algorithms(record_.gemm_algorithms);
   for (auto& report : record_.evaluations) tracker_.add(report);  // best_by may have changed
 }
 
@@ -96,7 +96,8 @@ LOCKSTEP_INLINE ProgressCallback RunningFit::evaluating() const {
 }
 
 LOCKSTEP_INLINE void RunningFit::add_evaluation(EvaluationReport report) {
-  report.step = record_.steps, report.epoch = plan_.epoch(record_.steps - 1);
+  report.step = record_.steps;
+  report.epoch = plan_.epoch(record_.steps - 1);
   auto const now = Clock::seconds();
   report.seconds = now - record_.run_began;
   tracing_->add("evaluation", step_ended_, now);
@@ -109,9 +110,9 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
   auto const now = Clock::seconds();
   epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
   record_.stopped = session_.stop_requested() && !is_complete();
-  if (!session_.kind().on_host && options_.timed_products && record_.timed_products.empty()) {
-    record_.timed_products = session_.choose_gemm_algorithms(rank_);
-    session_.set_gemm_algorithms(record_.timed_products);
+  if (!session_.kind().on_host && options_.timed_products && record_.gemm_algorithms.empty()) {
+    record_.gemm_algorithms = session_.choose_gemm_algorithms(rank_);
+    session_.set_gemm_algorithms(record_.gemm_algorithms);
   }
   checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
 }

@@ -28,7 +28,7 @@ LOCKSTEP_INLINE void check_gradient(parallel::AnySession& session, nn::Loss<Host
   throw Error("training: the gradient of step " + std::to_string(step) + " is not finite, although the loss is " +
               std::to_string(loss.mean()) +
               ", so it cannot be clipped, and nothing was learned from it; look for a division by 0, or a root or "
-              "logarithm of it, in layers of your own, lower the learning rate, or check samples by data::Finite");
+              "logarithm of it, in layers of your own, lower the learning rate, or check samples by data::FiniteCheck");
 }
 
 LOCKSTEP_INLINE void check_finite(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
@@ -37,7 +37,7 @@ LOCKSTEP_INLINE void check_finite(parallel::AnySession& session, nn::Loss<HostSp
   auto const where = where_not_finite(session, rank, ranks, devices);
   throw Error("training: the loss of step " + std::to_string(step) + " is " + std::to_string(loss.sum) + where +
               (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
-              "lower the learning rate, warm it up, clip the gradient, or check samples by data::Finite" +
+              "lower the learning rate, warm it up, clip the gradient, or check samples by data::FiniteCheck" +
               (session.kind().scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
 }
 

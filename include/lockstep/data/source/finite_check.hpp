@@ -65,14 +65,14 @@ bool all_finite(T const& sample) noexcept {
 /// raises at its batch or skips. Does not read samples directly into batches, even if the dataset can.
 /// @throws DataError from `get`; names the member, counted from 0
 template <Dataset D>
-class Finite : public detail::DatasetAdapter<D> {
+class FiniteCheck : public detail::DatasetAdapter<D> {
   using Adapter = detail::DatasetAdapter<D>;
-  static_assert(Aggregate<SampleOf<D>>, "Lockstep: the samples of Finite are aggregates");
+  static_assert(Aggregate<SampleOf<D>>, "Lockstep: the samples of FiniteCheck are aggregates");
 
  public:
-  using Worker = detail::AdapterWorker<Finite, D>;
+  using Worker = detail::AdapterWorker<FiniteCheck, D>;
 
-  explicit Finite(D dataset) : Adapter(std::move(dataset)) {}
+  explicit FiniteCheck(D dataset) : Adapter(std::move(dataset)) {}
 
   [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
@@ -108,5 +108,10 @@ class Finite : public detail::DatasetAdapter<D> {
     std::apply([&](auto const&... member) { (look(member), ...); }, members(sample));
   }
 };
+
+/// Former name, for one version.
+template <Dataset D>
+class [[deprecated("data::FiniteCheck")]] Finite
+    : public FiniteCheck<D>{public : explicit Finite(D dataset) : FiniteCheck<D>(std::move(dataset)){}};
 
 }}}  // namespace lockstep::data

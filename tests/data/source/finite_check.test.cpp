@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/source/finite.hpp>
+#include <lockstep/data/source/finite_check.hpp>
 
 #include <array>
 #include <concepts>
@@ -53,7 +53,7 @@ TEST_CASE("non-finite numbers are found in members of every kind") {
   samples[4].perhaps = std::numeric_limits<float>::max();
   samples[5].pairs[1][1] = no_number;
   samples[6].inner.number = infinity;
-  data::Finite const dataset{data::InMemoryDataset{samples}};
+  data::FiniteCheck const dataset{data::InMemoryDataset{samples}};
   CHECK(std::same_as<decltype(dataset.get(0)), Sample const&>);  // in place
   CHECK(dataset.size() == 8);
   for (Index const fine : {0, 4, 7}) CHECK(dataset.get(fine).inner.whole == 7);
@@ -68,7 +68,7 @@ TEST_CASE("non-finite numbers are found in members of every kind") {
 }
 
 TEST_CASE("drawn samples are checked too, and keep their names") {
-  data::Finite const dataset{Named{}};
+  data::FiniteCheck const dataset{Named{}};
   CHECK(dataset.get(0, {0, 0, 0}).number == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(dataset.get(0, {0, 1, 0})), doctest::Contains("a.npy: member 1"), DataError);
   CHECK(dataset.name(0) == "a.npy");
@@ -76,9 +76,18 @@ TEST_CASE("drawn samples are checked too, and keep their names") {
 
 TEST_CASE("samples from a worker's reader are checked too") {
   lockstep_test::ReadByWorkers const read{data::InMemoryDataset{std::vector<Inner>{{1, 1}, {2, infinity}}}};
-  data::Finite const dataset{read};
+  data::FiniteCheck const dataset{read};
   auto worker = dataset.worker();
   CHECK(worker.get(0).whole == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(worker.get(1)), doctest::Contains("member 1 holds"), DataError);
   CHECK(*read.read == 2);
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("the former name checks samples, too") {
+  data::Finite const dataset{Named{}};
+  CHECK(dataset.get(0).number == 1);
+  CHECK_THROWS_AS(static_cast<void>(dataset.get(0, {1, 0, 0})), DataError);
+}
+#pragma GCC diagnostic pop
