@@ -50,7 +50,7 @@ struct Options : app::Options {
     command.add("--hidden", sizes.hidden, 1, 65536,
                 "Width of the first hidden layer, with --mode flatten; the second has half of it");
     transformer_flags::add(command, sizes);
-    command.add("--label-smoothing", label_smoothing, 0, 1, "Share of each label that is spread over all classes");
+    command.add("--label-smoothing", label_smoothing, 0, 1, "Label smoothing: probability spread over all classes");
     command.add("--class-weights", class_weights, {{"none", ClassWeights::none}, {"balanced", ClassWeights::balanced}},
                 "Weights of the classes in the loss; balanced: windows / (classes * windows of the class)");
     command.add("--cache-mib", cache_mib, 0, 1 << 20,

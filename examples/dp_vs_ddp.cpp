@@ -46,7 +46,7 @@ struct Flags {
                   std::sort(devices.begin(), devices.end());
                   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
                 });
-    command.add("--save-dir", save_dir, "Receives a folder and a log of each run; must not exist yet");
+    command.add("--save-dir", save_dir, "New folder for a folder and a log of each run; must not exist yet");
     command.add("--csv", csv, "File that receives the tables as CSV; default: none");
   }
 

@@ -51,13 +51,14 @@ struct Options : app::Options {
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
     command.add("--vocabulary", sizes.vocabulary, 4, 1000000,
-                "Most pieces of a tokenizer that is trained on the training texts");
+                "Maximum vocabulary size of a tokenizer that is trained on the training texts");
     command.add("--tokenizer", tokenizer, "Sentencepiece model file; default: one trained on the training texts");
     command.add("--samples", samples, 1, 10000000,
                 "Synthetic samples for training without --data; a tenth as many for evaluation");
     command.add("--max-length", longest, 1, 8192,
-                "Most pieces of a text; longer texts are cut, shorter ones not padded");
-    command.add("--label-smoothing", sizes.label_smoothing, 0, 0.9, "Share of a label that is spread over all pieces");
+                "Maximum number of pieces (tokens) per text; longer texts are truncated, shorter ones not padded");
+    command.add("--label-smoothing", sizes.label_smoothing, 0, 0.9,
+                "Label smoothing: probability spread over all pieces");
     command.add("--eval-split", evaluated, {{"dev", Part::dev}, {"test", Part::test}}, "Split to evaluate on");
     command.add("--beam", beam, 0, 1000, "Hypotheses of the beam search at the end; 1: greedy, 0: no decoding");
     command.add("--length-penalty", length_penalty, 0, 10, "Exponent of the length in a hypothesis' score");

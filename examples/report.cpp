@@ -39,7 +39,7 @@ struct Flags {
                 {{"fastest", scaling::AllReduce::fastest},
                  {"ring", scaling::AllReduce::ring},
                  {"tree", scaling::AllReduce::tree}},
-                "How ranks sum; default fastest");
+                "All-reduce algorithm in predictions; default fastest");
   }
   [[nodiscard]] scaling::Fabric fabric(bool on_gpus) const {
     auto fabric = scaling::Fabric::of(link, on_gpus, alpha_us, beta_gb_s);

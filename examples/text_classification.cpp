@@ -41,17 +41,17 @@ struct Options : app::Options {
 
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
-    command.add("--max-length", max_length, 1, 8192, "Words of a text that are read");
-    command.add("--vocabulary", vocabulary, 3, 10000000, "Words that are known at most");
+    command.add("--max-length", max_length, 1, 8192, "Maximum number of words per text; longer texts are truncated");
+    command.add("--vocabulary", vocabulary, 3, 10000000, "Maximum number of words in the vocabulary");
     command.add(
         "--length-buckets", length_buckets,
         {{"auto", LengthBuckets::automatic}, {"on", LengthBuckets::on}, {"off", LengthBuckets::off}},
         "Pad batches to few lengths, so that a GPU replays their passes as CUDA graphs; auto: on for GPUs. Changes "
         "the last bits of results");
     command.add("--predictions", predictions,
-                "Receives, as CSV, what is predicted for the evaluation's texts at the end");
+                "CSV file for the predictions of the evaluation texts, written at the end");
     command.add("--cache", cache,
-                "Folder for texts as tokens, which ranks of a host share; none: each rank has its own in memory; "
+                "Folder for tokenized texts, which ranks of a host share; none: each rank keeps its own in memory; "
                 "default: the user's cache folder for texts of 8 MiB or more, else none");
   }
 };

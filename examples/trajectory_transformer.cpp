@@ -34,9 +34,9 @@ struct Options : app::Options {
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
     command.add("--actions", actions, 0, 10000,
-                "Number of actions to choose from; 0: as the data have them, 18 in synthetic data");
-    command.add("--max-length", sizes.steps, 1, 8192, "Steps of a window whose actions are predicted");
-    command.add("--context", sizes.context, 0, 8192, "Steps before a window that the model sees as well");
+                "Number of actions to choose from; 0: as in the data, 18 for synthetic data");
+    command.add("--max-length", sizes.steps, 1, 8192, "Steps per window whose actions are predicted");
+    command.add("--context", sizes.context, 0, 8192, "Context: steps before a window that the model also reads");
     command.add("--return-scale", return_scale, 0, 1e30,
                 "Divisor of the returns; 0: the largest return of the training data");
     command.add("--samples", samples, 2, 10000000, "Number of synthetic episodes to write without --data");

@@ -43,9 +43,9 @@ struct Options : app::Options {
     best_by = "f1";
   }
   void flags(app::Command& command) {
-    command.add("--frames", size.frames, 0, 1024, "Frames of a clip; 0: as the data have, 8 for synthetic clips");
-    command.add("--height", size.height, 0, 4096, "Height of a frame in pixels; 0: as the data have, or 32");
-    command.add("--width", size.width, 0, 4096, "Width of a frame in pixels; 0: as the data have, or 32");
+    command.add("--frames", size.frames, 0, 1024, "Frames of a clip; 0: as in the data, 8 for synthetic clips");
+    command.add("--height", size.height, 0, 4096, "Height of a frame in pixels; 0: as in the data, or 32");
+    command.add("--width", size.width, 0, 4096, "Width of a frame in pixels; 0: as in the data, or 32");
     command.add("--channels", channels, 1, 4096,
                 "Channels of each stage; default: 16, doubled up to 256 until the shorter side has 8 pixels");
     command.add("--sync-batch-norm", synchronized, "Batch statistics over the clips of all ranks and devices");
@@ -53,7 +53,7 @@ struct Options : app::Options {
                 "Weight of a class in the loss: clips / (classes x clips of the class), or 1");
     command.add("--augment", augment,
                 {{"flip", Change::flip}, {"brightness", Change::brightness}, {"shift", Change::shift}},
-                "Random changes of training clips: left and right, brightness, and in time");
+                "Random augmentation of training clips: mirror left and right, change the brightness, shift in time");
     command.add("--samples", samples, 20, 10000000, "Synthetic training clips; a quarter more for evaluation");
   }
 };
