@@ -88,6 +88,6 @@ TEST_CASE("samples from a worker's reader are checked too") {
 TEST_CASE("the former name checks samples, too") {
   data::Finite const dataset{Named{}};
   CHECK(dataset.get(0).number == 1);
-  CHECK_THROWS_AS(static_cast<void>(dataset.get(0, {1, 0, 0})), DataError);
+  CHECK_THROWS_AS(static_cast<void>(dataset.get(0, {1, 1, 0})), DataError);
 }
 #pragma GCC diagnostic pop

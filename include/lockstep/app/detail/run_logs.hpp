@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
-#include <lockstep/app/detail/remove_run_json.hpp>
 #include <lockstep/app/detail/run_output.hpp>
 #include <lockstep/train/logs/csv_log.hpp>
 #include <lockstep/train/logs/metrics_log.hpp>
@@ -14,6 +16,16 @@
 #include <lockstep/train/logs/tensorboard.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
+
+/// Removes run.json at the start of a resumed run, which is incomplete until it writes the file again.
+struct RemoveRunJson final : train::Observer {
+  explicit RemoveRunJson(std::string path) : run_json(std::move(path)) {}
+  void start(train::StartReport const&) override {
+    std::error_code error;
+    std::filesystem::remove(run_json, error);
+  }
+  std::string run_json;
+};
 
 /// Observers of a fit that print progress and write the files of --save-dir.
 class RunLogs {
