@@ -54,7 +54,7 @@ TEST_CASE("the kind names the optimizer and its states") {
 TEST_CASE("devices whose loss is not finite are marked") {
   Fixture f;
   Session<optim::SGD> session(f.policy, f.model, f.layout, f.start);
-  auto batches = session_cases::deal(3, 3);
+  auto batches = session_cases::batches_of_shards(3, 3);
   batches[1].targets[0] = std::numeric_limits<double>::infinity();
   session.micro_step(std::span<toy::Batch const>(batches), {.key = 1});
   std::vector<double> marks(3, 0.0);
@@ -65,7 +65,7 @@ TEST_CASE("devices whose loss is not finite are marked") {
 TEST_CASE("each device records into its own timeline until the recording ends") {
   Fixture f;
   Session<optim::SGD> session(f.policy, f.model, f.layout, f.start);
-  auto const batches = session_cases::deal(3, 3);
+  auto const batches = session_cases::batches_of_shards(3, 3);
   auto const step = [&] { session.micro_step(std::span<toy::Batch const>(batches), {.key = 1}); };
   std::vector<Timeline> timelines(3);
   std::vector<Timeline*> devices;

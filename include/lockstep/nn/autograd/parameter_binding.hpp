@@ -2,16 +2,30 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
-#include <lockstep/nn/autograd/detail/unvisited_message.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/parameter_gradients.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+
+/// Returns the message for a parameter or buffer that forward uses but `visit` does not name, so that it has no offset.
+[[nodiscard]] inline std::string unvisited_message(std::vector<Index> const& shape) {
+  std::string extents;
+  for (auto extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
+  return "Context: forward uses a tensor of shape [" + extents +
+         "] that the model's visit does not name; have visit call each(\"name\", layer_) for every layer";
+}
+
+}}}  // namespace lockstep::nn::detail
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
