@@ -19,7 +19,67 @@ struct Fixture {
   nn::ParameterLayout layout = nn::ParameterLayout::of(model);
   std::vector<float> start = std::vector<float>(static_cast<std::size_t>(layout.size()), session_cases::start_value);
 };
+
+/// A policy of a user: one device, with the functions that have no default.
+struct Own {
+  static parallel::Place place(int) { return {}; }
+
+  template <class Model, class Optimizer>
+  class Session : public parallel::SessionBase<Session<Model, Optimizer>, parallel::Replica<Model>, Optimizer> {
+   public:
+    using DeviceReplica = parallel::Replica<Model>;
+
+    Session(Own& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+        : replica_(model, layout, policy.place(0)), state_(layout) {
+      replica_.set_values(values);
+    }
+    template <class Batch>
+    void micro_step(std::span<Batch const> batches, parallel::MicroStep const& step) {
+      stop_ = step.stop;
+      replica_.run_shards(batches, step);
+    }
+    nn::Loss<HostSpace> update(Optimizer const& optimizer, parallel::UpdateSettings const& settings) {
+      replica_.zero_unused();
+      auto const loss = replica_.read_loss();
+      state_.update(optimizer, replica_, loss, settings);
+      return loss;
+    }
+    template <class F>
+    void for_each_shard(F&& f) {
+      replica_.for_shards(0, f);
+    }
+    void all_reduce(std::span<double>) override {}
+    void synchronize_buffers() override {}
+    void restore(parallel::SessionState& state) override { replica_.set_values(state.values()); }
+    bool stop_requested() override { return stop_; }
+    parallel::PhaseSeconds take_phases() override { return replica_.device().take_phases(); }
+    parallel::SessionReport report() override { return {{}, {}, replica_.unused(replica_.used())}; }
+
+   private:
+    friend class parallel::SessionBase<Session, DeviceReplica, Optimizer>;
+    [[nodiscard]] DeviceReplica& first() noexcept { return replica_; }
+    [[nodiscard]] DeviceReplica const& first() const noexcept { return replica_; }
+
+    DeviceReplica replica_;
+    parallel::OptimizerState<Optimizer, HostSpace> state_;
+    bool stop_ = false;
+  };
+};
 }  // namespace
+
+TEST_CASE("a policy of a user has a session with the defaults of the base") {
+  using OwnSession = Own::Session<toy::Model, optim::SGD>;
+  static_assert(parallel::is_session<OwnSession, Own, toy::Model, optim::SGD>());
+  static_assert(!OwnSession::spans_ranks && !OwnSession::update_copies_parameters);
+  Own policy;
+  toy::Model model;
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> const start(static_cast<std::size_t>(layout.size()), session_cases::start_value);
+  OwnSession session(policy, model, layout, start);
+  session_cases::check_steps(session, layout, 0, 1, 1);
+  CHECK_FALSE(session.skipped());
+  CHECK_FALSE(session.shards_moments());
+}
 
 TEST_CASE("values and buffers are set in all replicas") {
   Fixture f;
