@@ -167,32 +167,35 @@ template <class S, class Policy, class Model, class Optimizer>
 concept Session = ImplementsAnySession<S> && VisitsReplicas<S> && RunsMicroSteps<S> &&
     UpdatesParameters<S, Optimizer> && DescribesReplicas<S> && MakesReplicas<S, Policy, Model>;
 
-/// Returns whether S is a Session of the policy; otherwise a static_assert names what it lacks.
+/// Returns true if S is a Session of the policy; otherwise a static_assert names what it lacks.
 template <class S, class Policy, class Model, class Optimizer>
 consteval bool is_session() {
   static_assert(
       std::derived_from<S, AnySession>,
       "Lockstep: the policy's Session does not derive from parallel::SessionBase<Session, Replica, Optimizer>, "
       "which implements parallel::AnySession; see docs/reference/parallel.md");
-  static_assert(!std::is_abstract_v<S>,
-                "Lockstep: the policy's Session does not override a function of parallel::AnySession: all_reduce, "
-                "synchronize_buffers, restore, stop_requested, take_phases or report; see docs/reference/parallel.md");
-  static_assert(VisitsReplicas<S>,
-                "Lockstep: the policy's Session has no DeviceReplica, or no for_each_shard(f), which calls f(shard, "
-                "replica); see docs/reference/parallel.md");
-  static_assert(RunsMicroSteps<S>,
-                "Lockstep: the policy's Session has no micro_step(std::span<Batch const>, MicroStep const&) -> void, a "
-                "template over the batch's type; see docs/reference/parallel.md");
-  static_assert(UpdatesParameters<S, Optimizer>,
-                "Lockstep: the policy's Session has no update(optimizer, UpdateSettings const&) -> "
-                "nn::Loss<HostSpace>; see docs/reference/parallel.md");
-  static_assert(DescribesReplicas<S>,
-                "Lockstep: the policy's Session has no constants spans_ranks and update_copies_parameters, which "
-                "parallel::SessionBase defines; see docs/reference/parallel.md");
-  static_assert(MakesReplicas<S, Policy, Model>,
-                "Lockstep: the policy's Session has no constructor (policy, model, layout, values); see "
-                "docs/reference/parallel.md");
-  return Session<S, Policy, Model, Optimizer>;
+  if constexpr (std::derived_from<S, AnySession>) {
+    static_assert(VisitsReplicas<S>,
+                  "Lockstep: the policy's Session has no DeviceReplica, or no for_each_shard(f), which calls f(shard, "
+                  "replica); see docs/reference/parallel.md");
+    static_assert(RunsMicroSteps<S>,
+                  "Lockstep: the policy's Session has no micro_step(std::span<Batch const>, MicroStep const&) -> void, "
+                  "a template over the batch's type; see docs/reference/parallel.md");
+    static_assert(UpdatesParameters<S, Optimizer>,
+                  "Lockstep: the policy's Session has no update(optimizer, UpdateSettings const&) -> "
+                  "nn::Loss<HostSpace>; see docs/reference/parallel.md");
+    static_assert(DescribesReplicas<S>,
+                  "Lockstep: the policy's Session has no constants spans_ranks and update_copies_parameters, which "
+                  "parallel::SessionBase defines; see docs/reference/parallel.md");
+    static_assert(!std::is_abstract_v<S>,
+                  "Lockstep: the policy's Session does not override a function of parallel::AnySession: all_reduce, "
+                  "synchronize_buffers, restore, stop_requested, take_phases or report; see "
+                  "docs/reference/parallel.md");
+    static_assert(std::is_abstract_v<S> || MakesReplicas<S, Policy, Model>,
+                  "Lockstep: the policy's Session has no constructor (policy, model, layout, values); see "
+                  "docs/reference/parallel.md");
+  }
+  return true;
 }
 
 }}}  // namespace lockstep::parallel

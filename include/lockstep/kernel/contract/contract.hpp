@@ -434,7 +434,7 @@ concept HasStridedRows = requires(KernelArguments<Space> a) {
   StridedRows<Space>::template backward<float>(a.stream, a.rows_in, a.n, a.n, a.rows_out, a.write);
 };
 
-/// Returns whether a space offers all kernels of the contract; otherwise a static_assert names each that it lacks.
+/// Returns true if a space offers all kernels of the contract; otherwise a static_assert names each that it lacks.
 template <class Space>
 consteval bool has_all_kernels() {
   static_assert(HasAttention<Space>,
