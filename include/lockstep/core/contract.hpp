@@ -18,11 +18,11 @@ inline constexpr Contract contract_level = static_cast<Contract>(LOCKSTEP_CONTRA
 /// Returns whether checks of this cost are compiled in: `if constexpr (checks(Contract::normal)) ...`.
 [[nodiscard]] constexpr bool checks(Contract level) noexcept { return level <= contract_level; }
 
-/// Throws `E` with the message that `say()` returns if `holds` is false. Otherwise calls no `say`.
-template <class E, class Say>
+/// Throws `Thrown` with the message that `say()` returns if `holds` is false. Otherwise calls no `say`.
+template <class Thrown, class Say>
 constexpr void expect(bool holds, Say&& say) {
   if constexpr (checks(Contract::cheap)) {
-    if (!holds) throw E(say());
+    if (!holds) throw Thrown(say());
   }
 }
 

@@ -24,7 +24,7 @@ template <std::size_t Rank>
 }
 
 /// Returns "[32, 128]", for messages.
-[[nodiscard]] inline std::string to_string(std::span<Index const> extent) {
+[[nodiscard, gnu::cold]] inline std::string to_string(std::span<Index const> extent) {
   std::string out = "[";
   for (std::size_t i = 0; i < extent.size(); ++i) out += (i ? ", " : "") + std::to_string(extent[i]);
   return out + "]";
@@ -53,9 +53,9 @@ struct TensorView {
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
 
   /// Returns the element at the given indices; not checked.
-  template <std::convertible_to<Index>... I>
-  requires(sizeof...(I) == Rank && Space::host_accessible) [[nodiscard]] constexpr T& operator()(
-      I... indices) const noexcept {
+  template <std::convertible_to<Index>... Positions>
+  requires(sizeof...(Positions) == Rank && Space::host_accessible) [[nodiscard]] constexpr T& operator()(
+      Positions... indices) const noexcept {
     Index at = 0;
     [[maybe_unused]] int axis = 0;
     ((at = at * extent[static_cast<std::size_t>(axis++)] + static_cast<Index>(indices)), ...);

@@ -21,9 +21,9 @@ struct AnyMember {
   }
 };
 
-template <class T, std::size_t... I>
-consteval bool takes_members(std::index_sequence<I...>) {
-  return requires { T{(static_cast<void>(I), AnyMember<T>{})...}; };
+template <class T, std::size_t... Indices>
+consteval bool takes_members(std::index_sequence<Indices...>) {
+  return requires { T{(static_cast<void>(Indices), AnyMember<T>{})...}; };
 }
 
 // Converts only to the bases of an aggregate.
@@ -41,10 +41,10 @@ consteval bool has_base() {
 
 /// Whether all counted members are real members, not elements of a C array. Braces may leave out the elements of a C
 /// array, parentheses may not. (nvcc defines the macro for initialization in parentheses, but finds no conversions.)
-template <class T, std::size_t... I>
-consteval bool takes_members_one_by_one([[maybe_unused]] std::index_sequence<I...> all) {
+template <class T, std::size_t... Indices>
+consteval bool takes_members_one_by_one([[maybe_unused]] std::index_sequence<Indices...> all) {
 #if defined(__cpp_aggregate_paren_init) && !defined(__CUDACC__)
-  return requires { T((static_cast<void>(I), AnyMember<T>{})...); };
+  return requires { T((static_cast<void>(Indices), AnyMember<T>{})...); };
 #else
   return takes_members<T>(all);
 #endif
@@ -52,19 +52,19 @@ consteval bool takes_members_one_by_one([[maybe_unused]] std::index_sequence<I..
 
 template <class T>
 inline constexpr bool standard_array = false;
-template <class T, std::size_t N>
-inline constexpr bool standard_array<std::array<T, N>> = true;
+template <class T, std::size_t Count>
+inline constexpr bool standard_array<std::array<T, Count>> = true;
 
 inline constexpr std::size_t max_members = 32;
 
-template <class T, std::size_t N = max_members + 1>
+template <class T, std::size_t Count = max_members + 1>
 consteval std::size_t count_members() {
-  if constexpr (N == 0) {
+  if constexpr (Count == 0) {
     return 0;
-  } else if constexpr (takes_members<T>(std::make_index_sequence<N>{})) {
-    return N;
+  } else if constexpr (takes_members<T>(std::make_index_sequence<Count>{})) {
+    return Count;
   } else {
-    return count_members<T, N - 1>();
+    return count_members<T, Count - 1>();
   }
 }
 

@@ -30,9 +30,9 @@ struct NumberColumn {
 };
 
 /// N numbers per sample, from `std::array<T, N>`.
-template <Number T, std::size_t N, class Space>
+template <Number T, std::size_t Count, class Space>
 struct ArrayColumn {
-  TensorView<T const, 2, Space> values;  // [rows, N]
+  TensorView<T const, 2, Space> values;  // [rows, Count]
 
   bool operator==(ArrayColumn const&) const = default;
 };
@@ -55,10 +55,10 @@ enum class Side { end, start };
 
 /// Sequences padded to one length. Their elements are numbers, from `std::vector<T>`, or N numbers each, from
 /// `std::vector<std::array<T, N>>`.
-template <Number T, class Space, std::size_t N = 0>
+template <Number T, class Space, std::size_t Count = 0>
 struct PaddedColumn {
-  static constexpr int rank = N == 0 ? 2 : 3;
-  TensorView<T const, rank, Space> values;           // [rows, length] or [rows, length, N]
+  static constexpr int rank = Count == 0 ? 2 : 3;
+  TensorView<T const, rank, Space> values;           // [rows, length] or [rows, length, Count]
   TensorView<std::int32_t const, 1, Space> lengths;  // [rows], each at most `length`
   TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty by default
   SegmentPlan const* plan = nullptr;                 // of the ids' slots without padding; null by default
@@ -72,10 +72,10 @@ struct PaddedColumn {
 /// Concatenated sequences without padding: sequence r is the elements [offsets[r], offsets[r + 1]). Elements are
 /// numbers, from `std::vector<T>`, or N numbers each, from `std::vector<std::array<T, N>>`. FlashAttention calls the
 /// offsets cu_seqlens.
-template <Number T, class Space, std::size_t N = 0>
+template <Number T, class Space, std::size_t Count = 0>
 struct RaggedColumn {
-  static constexpr int rank = N == 0 ? 1 : 2;
-  TensorView<T const, rank, Space> values;    // [total] or [total, N], total = offsets[rows]
+  static constexpr int rank = Count == 0 ? 1 : 2;
+  TensorView<T const, rank, Space> values;    // [total] or [total, Count], total = offsets[rows]
   TensorView<Index const, 1, Space> offsets;  // [rows + 1], ascending from 0
   Index longest = 0;                          // elements of the longest sequence
   SegmentPlan const* plan = nullptr;          // of the ids; null by default
@@ -108,22 +108,23 @@ template <Number T, class Space, class Copy>
 [[nodiscard]] NumberColumn<T, typename Copy::Space> copied(NumberColumn<T, Space> const& column, Copy const& copy) {
   return {copy(column.values)};
 }
-template <Number T, std::size_t N, class Space, class Copy>
-[[nodiscard]] ArrayColumn<T, N, typename Copy::Space> copied(ArrayColumn<T, N, Space> const& column, Copy const& copy) {
+template <Number T, std::size_t Count, class Space, class Copy>
+[[nodiscard]] ArrayColumn<T, Count, typename Copy::Space> copied(ArrayColumn<T, Count, Space> const& column,
+                                                                 Copy const& copy) {
   return {copy(column.values)};
 }
 template <Number T, class Space, class Copy>
 [[nodiscard]] OptionalColumn<T, typename Copy::Space> copied(OptionalColumn<T, Space> const& column, Copy const& copy) {
   return {copy(column.values), copy(column.present)};
 }
-template <Number T, class Space, std::size_t N, class Copy>
-[[nodiscard]] PaddedColumn<T, typename Copy::Space, N> copied(PaddedColumn<T, Space, N> const& column,
-                                                              Copy const& copy) {
+template <Number T, class Space, std::size_t Count, class Copy>
+[[nodiscard]] PaddedColumn<T, typename Copy::Space, Count> copied(PaddedColumn<T, Space, Count> const& column,
+                                                                  Copy const& copy) {
   return {copy(column.values), copy(column.lengths), copy(column.mask), nullptr, column.side};
 }
-template <Number T, class Space, std::size_t N, class Copy>
-[[nodiscard]] RaggedColumn<T, typename Copy::Space, N> copied(RaggedColumn<T, Space, N> const& column,
-                                                              Copy const& copy) {
+template <Number T, class Space, std::size_t Count, class Copy>
+[[nodiscard]] RaggedColumn<T, typename Copy::Space, Count> copied(RaggedColumn<T, Space, Count> const& column,
+                                                                  Copy const& copy) {
   return {copy(column.values), copy(column.offsets), column.longest, nullptr};
 }
 template <class Space, class Copy>
@@ -153,10 +154,10 @@ struct ColumnFor<T, Space, sequences> {
   static constexpr bool collatable = true;
   using type = NumberColumn<T, Space>;
 };
-template <Number T, std::size_t N, class Space, Sequences sequences>
-struct ColumnFor<std::array<T, N>, Space, sequences> {
+template <Number T, std::size_t Count, class Space, Sequences sequences>
+struct ColumnFor<std::array<T, Count>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = ArrayColumn<T, N, Space>;
+  using type = ArrayColumn<T, Count, Space>;
 };
 template <Number T, class Space, Sequences sequences>
 struct ColumnFor<std::optional<T>, Space, sequences> {
@@ -175,10 +176,11 @@ struct ColumnFor<std::vector<bool>, Space, sequences> {
   static constexpr bool collatable = false;
   using type = typename ColumnFor<std::vector<std::uint8_t>, Space, sequences>::type;
 };
-template <Number T, std::size_t N, class Space, Sequences sequences>
-struct ColumnFor<std::vector<std::array<T, N>>, Space, sequences> {
+template <Number T, std::size_t Count, class Space, Sequences sequences>
+struct ColumnFor<std::vector<std::array<T, Count>>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space, N>, PaddedColumn<T, Space, N>>;
+  using type =
+      std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space, Count>, PaddedColumn<T, Space, Count>>;
 };
 template <class Space, Sequences sequences>
 struct ColumnFor<std::string, Space, sequences> {

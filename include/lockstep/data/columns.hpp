@@ -35,9 +35,9 @@ template <class Sample, class Members, class Space, Sequences sequences,
 struct ColumnTuple {
   using type = std::tuple<>;
 };
-template <class Sample, class... Member, class Space, Sequences sequences, std::size_t... I>
-requires(CheckMember<Sample, I, Member>::value&&...) struct ColumnTuple<Sample, std::tuple<Member&...>, Space,
-                                                                        sequences, std::index_sequence<I...>> {
+template <class Sample, class... Member, class Space, Sequences sequences, std::size_t... Indices>
+requires(CheckMember<Sample, Indices, Member>::value&&...) struct ColumnTuple<
+    Sample, std::tuple<Member&...>, Space, sequences, std::index_sequence<Indices...>> {
   using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 
@@ -100,18 +100,18 @@ class Columns {
   bool operator==(Columns const&) const = default;
 
  private:
-  template <class Member, std::size_t... I>
-  auto const& find(Member Sample::*member, std::index_sequence<I...>) const noexcept {
+  template <class Member, std::size_t... Indices>
+  auto const& find(Member Sample::*member, std::index_sequence<Indices...>) const noexcept {
     auto const& sample = detail::prototype<Sample>;
     using Members = decltype(members(sample));
     Members const all = members(sample);
     typename detail::ColumnFor<Member, Space, sequences>::type const* found = nullptr;
-    auto const look = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      if constexpr (std::same_as<std::tuple_element_t<J, Members>, Member const&>) {
-        if (&std::get<J>(all) == &(detail::prototype<Sample>.*member)) found = &std::get<J>(columns_);
+    auto const look = [&]<std::size_t Tried>(std::integral_constant<std::size_t, Tried>) {
+      if constexpr (std::same_as<std::tuple_element_t<Tried, Members>, Member const&>) {
+        if (&std::get<Tried>(all) == &(detail::prototype<Sample>.*member)) found = &std::get<Tried>(columns_);
       }
     };
-    (look(std::integral_constant<std::size_t, I>{}), ...);
+    (look(std::integral_constant<std::size_t, Indices>{}), ...);
     return *found;  // NOLINT(clang-analyzer-*): a pointer to member names one of them
   }
 
@@ -130,8 +130,8 @@ template <class Sample, class Space, Sequences sequences, class Copy>
   Index epoch = 0;
   if constexpr (Copy::Space::host_accessible && Space::host_accessible) epoch = batch.epoch();
   Columns<Sample, typename Copy::Space, sequences> to(batch.rows(), copy(batch.positions()), epoch);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((std::get<I>(to.columns()) = copied(std::get<I>(batch.columns()), copy)), ...);
+  [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+    ((std::get<Indices>(to.columns()) = copied(std::get<Indices>(batch.columns()), copy)), ...);
   }
   (std::make_index_sequence<std::tuple_size_v<typename Columns<Sample, Space, sequences>::Tuple>>{});
   return to;

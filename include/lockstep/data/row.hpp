@@ -23,9 +23,9 @@ template <Number T>
 T& cell(NumberColumn<T, HostSpace> const& column, Index row) noexcept {
   return writable(column.values)[row];
 }
-template <Number T, std::size_t N>
-std::span<T, N> cell(ArrayColumn<T, N, HostSpace> const& column, Index row) noexcept {
-  return std::span<T, N>(writable(column.values) + row * static_cast<Index>(N), N);
+template <Number T, std::size_t Count>
+std::span<T, Count> cell(ArrayColumn<T, Count, HostSpace> const& column, Index row) noexcept {
+  return std::span<T, Count>(writable(column.values) + row * static_cast<Index>(Count), Count);
 }
 template <Number T>
 struct OptionalCell {
@@ -36,18 +36,21 @@ template <Number T>
 OptionalCell<T> cell(OptionalColumn<T, HostSpace> const& column, Index row) noexcept {
   return {writable(column.values)[row], writable(column.present)[row]};
 }
-template <std::size_t N>
-inline constexpr auto element_width = static_cast<Index>(N == 0 ? 1 : N);  // numbers in an element of a sequence
-template <Number T, std::size_t N>
-std::span<T> cell(PaddedColumn<T, HostSpace, N> const& column, Index row) noexcept {
+template <std::size_t Count>
+inline constexpr auto element_width = static_cast<Index>(Count == 0 ? 1
+                                                                    : Count);  // numbers in an element of a sequence
+template <Number T, std::size_t Count>
+std::span<T> cell(PaddedColumn<T, HostSpace, Count> const& column, Index row) noexcept {
   auto const length = column.values.extent[1], used = static_cast<Index>(column.lengths(row));
   auto const first = row * length + (column.side == Side::start ? length - used : 0);
-  return {writable(column.values) + first * element_width<N>, static_cast<std::size_t>(used * element_width<N>)};
+  return {writable(column.values) + first * element_width<Count>,
+          static_cast<std::size_t>(used * element_width<Count>)};
 }
-template <Number T, std::size_t N>
-std::span<T> cell(RaggedColumn<T, HostSpace, N> const& column, Index row) noexcept {
+template <Number T, std::size_t Count>
+std::span<T> cell(RaggedColumn<T, HostSpace, Count> const& column, Index row) noexcept {
   auto const first = column.offsets(row), used = column.offsets(row + 1) - first;
-  return {writable(column.values) + first * element_width<N>, static_cast<std::size_t>(used * element_width<N>)};
+  return {writable(column.values) + first * element_width<Count>,
+          static_cast<std::size_t>(used * element_width<Count>)};
 }
 inline std::span<char> cell(TextColumn<HostSpace> const& column, Index row) noexcept {
   auto const begin = column.offsets(row);

@@ -92,9 +92,9 @@ struct ModuleFrom {
                 "holder, or a function that makes one of these");
   using type = typename ModuleFrom<std::invoke_result_t<From&>>::type;
 };
-template <std::derived_from<torch::nn::Module> M>
-struct ModuleFrom<std::shared_ptr<M>> {
-  using type = M;
+template <std::derived_from<torch::nn::Module> AnyModule>
+struct ModuleFrom<std::shared_ptr<AnyModule>> {
+  using type = AnyModule;
 };
 template <class Holder>
 requires requires { typename Holder::ContainedType; }
@@ -102,8 +102,8 @@ struct ModuleFrom<Holder> {
   using type = typename Holder::ContainedType;
 };
 
-template <class M>
-std::shared_ptr<torch::nn::Module> pointer_to(std::shared_ptr<M> const& module) {
+template <class AnyModule>
+std::shared_ptr<torch::nn::Module> pointer_to(std::shared_ptr<AnyModule> const& module) {
   return module;
 }
 template <class Holder>

@@ -20,8 +20,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// unused bytes, and pointers, which differ between runs.
 template <class T>
 inline constexpr bool plain_bytes = std::is_enum_v<T> || (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>);
-template <class T, std::size_t N>
-inline constexpr bool plain_bytes<std::array<T, N>> = plain_bytes<T>;
+template <class T, std::size_t Count>
+inline constexpr bool plain_bytes<std::array<T, Count>> = plain_bytes<T>;
 
 template <class T>
 inline constexpr bool is_optional = false;

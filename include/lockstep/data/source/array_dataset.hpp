@@ -39,20 +39,20 @@ template <Number T>
 std::span<T> numbers_of(T& value) noexcept {
   return {&value, 1};
 }
-template <Number T, std::size_t N>
-std::span<T> numbers_of(std::array<T, N>& values) noexcept {
+template <Number T, std::size_t Count>
+std::span<T> numbers_of(std::array<T, Count>& values) noexcept {
   return values;
 }
 template <Number T>
 std::span<T> numbers_of(std::vector<T>& values) noexcept {
   return values;
 }
-template <Number T, std::size_t N>
-std::span<T> numbers_of(std::vector<std::array<T, N>>& values) noexcept {
-  return {values.empty() ? nullptr : values.front().data(), values.size() * N};
+template <Number T, std::size_t Count>
+std::span<T> numbers_of(std::vector<std::array<T, Count>>& values) noexcept {
+  return {values.empty() ? nullptr : values.front().data(), values.size() * Count};
 }
-template <Number T, std::size_t N>
-std::span<T> numbers_of(std::span<T, N> values) noexcept {
+template <Number T, std::size_t Count>
+std::span<T> numbers_of(std::span<T, Count> values) noexcept {
   return values;
 }
 

@@ -80,8 +80,8 @@ template <CsvCell T>
 std::span<T, 1> csv_cells(T& member) noexcept {
   return std::span<T, 1>(&member, 1);
 }
-template <CsvCell T, std::size_t N>
-std::span<T, N> csv_cells(std::array<T, N>& member) noexcept {
+template <CsvCell T, std::size_t Count>
+std::span<T, Count> csv_cells(std::array<T, Count>& member) noexcept {
   return member;
 }
 /// Returns no cells for any other member type; CsvDataset rejects it.

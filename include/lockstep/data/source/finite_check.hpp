@@ -31,8 +31,8 @@ bool all_finite(T const& value) noexcept {
 }
 template <class T>
 bool all_finite(std::optional<T> const& value) noexcept;
-template <class T, std::size_t N>
-bool all_finite(std::array<T, N> const& values) noexcept;
+template <class T, std::size_t Count>
+bool all_finite(std::array<T, Count> const& values) noexcept;
 template <class T>
 bool all_finite(std::vector<T> const& values) noexcept;
 template <Aggregate T>
@@ -42,8 +42,8 @@ template <class T>
 bool all_finite(std::optional<T> const& value) noexcept {
   return !value || all_finite(*value);
 }
-template <class T, std::size_t N>
-bool all_finite(std::array<T, N> const& values) noexcept {
+template <class T, std::size_t Count>
+bool all_finite(std::array<T, Count> const& values) noexcept {
   for (auto const& each : values)
     if (!all_finite(each)) return false;
   return true;

@@ -80,8 +80,8 @@ class UciHarDataset {
   static void read_labels(Shared& shared);
   static void read_subjects(Shared& shared, TextLinesDataset const& lines);
   /// Reads exactly N finite numbers, separated by blanks.
-  template <std::size_t N>
-  static void read_numbers(TextLinesDataset const& lines, Index i, std::array<float, N>& out) {
+  template <std::size_t Count>
+  static void read_numbers(TextLinesDataset const& lines, Index i, std::array<float, Count>& out) {
     auto const line = lines.get(i);
     auto const is_blank = [](char c) { return c == ' ' || c == '\t'; };
     auto const *at = line.data(), *const end = at + line.size();
@@ -95,13 +95,13 @@ class UciHarDataset {
         fail(lines, i,
              "value " + std::to_string(count + 1) + ": a finite number is expected, found " +
                  detail::excerpt({at, std::find_if(at, end, is_blank)}));
-      if (count < N) out[count] = value;
+      if (count < Count) out[count] = value;
       at = after;
     }
-    if (count != N)
+    if (count != Count)
       fail(lines, i,
            "has " + std::to_string(count) + " value" + (count == 1 ? "" : "s") + "; a row of this file must have " +
-               std::to_string(N));
+               std::to_string(Count));
   }
   [[noreturn]] static void fail(TextLinesDataset const& lines, Index i, std::string const& why);
 

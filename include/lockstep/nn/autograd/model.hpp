@@ -35,41 +35,42 @@ class ChildVisitor {
 };
 
 /// Requires `visit(each)`, which calls `each(name, child)` for every layer and parameter, in forward order.
-template <class M>
-concept HasParameters = requires(M& model, AnyVisitor each) {
+template <class AnyModel>
+concept HasParameters = requires(AnyModel& model, AnyVisitor each) {
   model.visit(each);
 };
 
 /// Requires `forward(context, batch)`, which returns the batch's loss as a sum and a weight.
-template <class M, class Context, class Batch>
-concept HasForward = requires(M const& model, Context& context, Batch const& batch) {
+template <class AnyModel, class Context, class Batch>
+concept HasForward = requires(AnyModel const& model, Context& context, Batch const& batch) {
   { model.forward(context, batch) } -> std::same_as<LossOf<Context>>;
 };
 
 /// Requires `predict(context, batch)`, which returns the predictions that metrics read.
-template <class M, class Context, class Batch>
-concept HasPredict = requires(M const& model, Context& context, Batch const& batch) {
+template <class AnyModel, class Context, class Batch>
+concept HasPredict = requires(AnyModel const& model, Context& context, Batch const& batch) {
   model.predict(context, batch);
 };
 
 /// Requires `loss(context, prediction, batch)`, which computes the batch's loss from the result of `predict`. An
 /// evaluation that needs predictions and loss then runs the model once.
-template <class M, class Context, class Batch>
-concept HasLoss = HasPredict<M, Context, Batch> && requires(M const& model, Context& context, Batch const& batch) {
+template <class AnyModel, class Context, class Batch>
+concept HasLoss = HasPredict<AnyModel, Context, Batch> &&
+    requires(AnyModel const& model, Context& context, Batch const& batch) {
   { model.loss(context, model.predict(context, batch), batch) } -> std::same_as<LossOf<Context>>;
 };
 
 /// A model that a trainer can train: an immutable value that names its parameters and computes a loss, in `forward` or
 /// from its predictions.
-template <class M, class Context, class Batch>
-concept Model = std::copy_constructible<M> && HasParameters<M> &&
-    (HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>);
+template <class AnyModel, class Context, class Batch>
+concept Model = std::copy_constructible<AnyModel> && HasParameters<AnyModel> &&
+    (HasForward<AnyModel, Context, Batch> || HasLoss<AnyModel, Context, Batch>);
 
 /// Returns the batch's loss, from `forward` if the model has one.
-template <class M, class Context, class Batch>
-requires(HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>)  //
-    [[nodiscard]] LossOf<Context> loss_of(M const& model, Context& context, Batch const& batch) {
-  if constexpr (HasForward<M, Context, Batch>) {
+template <class AnyModel, class Context, class Batch>
+requires(HasForward<AnyModel, Context, Batch> || HasLoss<AnyModel, Context, Batch>)  //
+    [[nodiscard]] LossOf<Context> loss_of(AnyModel const& model, Context& context, Batch const& batch) {
+  if constexpr (HasForward<AnyModel, Context, Batch>) {
     return model.forward(context, batch);
   } else {
     return model.loss(context, model.predict(context, batch), batch);

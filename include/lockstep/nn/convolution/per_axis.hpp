@@ -16,8 +16,8 @@ struct PerAxis {
   constexpr PerAxis(Index each) noexcept {  // NOLINT(google-explicit-constructor): .kernel = 3
     for (auto& value : values) value = each;
   }
-  template <std::convertible_to<Index>... I>
-  requires(sizeof...(I) == Dims && Dims > 1) constexpr PerAxis(I... each) noexcept
+  template <std::convertible_to<Index>... Sizes>
+  requires(sizeof...(Sizes) == Dims && Dims > 1) constexpr PerAxis(Sizes... each) noexcept
       : values{static_cast<Index>(each)...} {}
 
   friend bool operator==(PerAxis const&, PerAxis const&) = default;

@@ -35,25 +35,25 @@ class Sequential {
   }
 
  private:
-  template <std::size_t... I>
-  void visit(auto&& each, std::index_sequence<I...>) {
-    (visit_one<I>(each, std::get<I>(layers_)), ...);
+  template <std::size_t... Indices>
+  void visit(auto&& each, std::index_sequence<Indices...>) {
+    (visit_one<Indices>(each, std::get<Indices>(layers_)), ...);
   }
-  template <std::size_t I, class Layer>
+  template <std::size_t Position, class Layer>
   static void visit_one(auto&& each, Layer& layer) {
-    if constexpr (requires { layer.visit(each); }) each(std::to_string(I), layer);
+    if constexpr (requires { layer.visit(each); }) each(std::to_string(Position), layer);
   }
-  template <std::size_t I, class Layer>
+  template <std::size_t Position, class Layer>
   static void visit_one(auto&& each, Named<Layer>& named) {
     if constexpr (requires { named.layer.visit(each); }) each(named.name, named.layer);
   }
 
-  template <std::size_t I, class Context, class X>
+  template <std::size_t Position, class Context, class X>
   auto from(Context& context, X const& x) const {
-    if constexpr (I == sizeof...(Layers)) {
+    if constexpr (Position == sizeof...(Layers)) {
       return x;
     } else {
-      return from<I + 1>(context, call(std::get<I>(layers_), context, x));
+      return from<Position + 1>(context, call(std::get<Position>(layers_), context, x));
     }
   }
   template <class Layer, class Context, class X>

@@ -13,17 +13,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// Metric of one head of a model that predicts a struct; part(prediction) returns that head.
 /// `HeadMetric{"weather", [](auto const& heads) { return heads.weather; }, Accuracy{&Photo::weather}}` is reported as
 /// "weather_accuracy".
-template <class Part, Metric M>
+template <class Part, Metric AnyMetric>
 class HeadMetric {
  public:
   static constexpr bool higher_is_better = [] {
-    if constexpr (requires { M::higher_is_better; })
-      return static_cast<bool>(M::higher_is_better);
+    if constexpr (requires { AnyMetric::higher_is_better; })
+      return static_cast<bool>(AnyMetric::higher_is_better);
     else
       return true;
   }();
 
-  HeadMetric(std::string_view head, Part part, M metric)
+  HeadMetric(std::string_view head, Part part, AnyMetric metric)
       : part_(std::move(part)),
         metric_(std::move(metric)),
         prefix_(std::string(head) + "_"),
@@ -35,16 +35,16 @@ class HeadMetric {
     metric_.add(std::invoke(part_, prediction), batch);
   }
   [[nodiscard]] std::span<double> totals() { return metric_.totals(); }
-  [[nodiscard]] double value() const requires detail::HasValue<M> { return metric_.value(); }
+  [[nodiscard]] double value() const requires detail::HasValue<AnyMetric> { return metric_.value(); }
   template <class F>
-  void values(F const& each) const requires detail::HasValues<M> {
+  void values(F const& each) const requires detail::HasValues<AnyMetric> {
     metric_.values([&](std::string const& name, double value) { each(prefix_ + name, value); });
   }
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
 
  private:
   Part part_;
-  M metric_;
+  AnyMetric metric_;
   std::string prefix_, name_;
 };
 

@@ -12,19 +12,19 @@ namespace detail {
 struct ValueCallback {
   void operator()(std::string const&, double) const {}
 };
-template <class M>
-concept HasValue = requires(M const& metric) {
+template <class AnyMetric>
+concept HasValue = requires(AnyMetric const& metric) {
   { metric.value() } -> std::convertible_to<double>;
 };
-template <class M>
-concept HasValues = requires(M const& metric) {
+template <class AnyMetric>
+concept HasValues = requires(AnyMetric const& metric) {
   metric.values(ValueCallback{});
 };
 
 /// Calls f(name, value) for each value of a metric.
-template <class M, class F>
-void each_value(M const& metric, F const& f) {
-  if constexpr (HasValues<M>)
+template <class AnyMetric, class F>
+void each_value(AnyMetric const& metric, F const& f) {
+  if constexpr (HasValues<AnyMetric>)
     metric.values(f);
   else
     f(std::string(metric.name()), static_cast<double>(metric.value()));
@@ -37,9 +37,10 @@ void each_value(M const& metric, F const& f) {
 /// A metric of several values has `values(each) const` instead. It calls each(name, value) with the same names each
 /// time, also before the first `add`. A metric is copied once per device. Larger values are better, unless the metric
 /// has `static constexpr bool higher_is_better = false`.
-template <class M>
-concept Metric = std::copy_constructible<M> &&
-    (detail::HasValue<M> || detail::HasValues<M>)&&requires(M& metric, M const& constant) {
+template <class AnyMetric>
+concept Metric = std::copy_constructible<AnyMetric> &&
+    (detail::HasValue<AnyMetric> || detail::HasValues<AnyMetric>)&&requires(AnyMetric& metric,
+                                                                            AnyMetric const& constant) {
   { metric.totals() } -> std::convertible_to<std::span<double>>;
   { constant.name() } -> std::convertible_to<char const*>;
 };

@@ -13,11 +13,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// Whether a metric has no higher_is_better, or a readable one.
-template <class M>
+template <class AnyMetric>
 inline constexpr bool has_valid_direction = true;
-template <class M>
-requires requires { M::higher_is_better; }
-inline constexpr bool has_valid_direction<M> = requires { typename std::bool_constant<M::higher_is_better>; };
+template <class AnyMetric>
+requires requires { AnyMetric::higher_is_better; }
+inline constexpr bool has_valid_direction<AnyMetric> = requires {
+  typename std::bool_constant<AnyMetric::higher_is_better>;
+};
 
 /// Replaces an argument of Evaluation that is no metric, so that the message is the only error.
 struct NoMetric {
@@ -35,13 +37,13 @@ struct NoMetric {
   [[nodiscard]] double value() const { return 0; }
   [[nodiscard]] char const* name() const { return ""; }
 };
-template <class M>
+template <class AnyMetric>
 struct MetricOrNone {
   using type = NoMetric;
 };
-template <Metric M>
-struct MetricOrNone<M> {
-  using type = M;
+template <Metric AnyMetric>
+struct MetricOrNone<AnyMetric> {
+  using type = AnyMetric;
 };
 
 }  // namespace detail

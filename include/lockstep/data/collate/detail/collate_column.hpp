@@ -52,9 +52,10 @@ template <Number T, class Sample>
 void lay_out(NumberColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateOptions const&) {
   column.values = {slab.take_elements<T>(rows), {rows}};
 }
-template <Number T, std::size_t N, class Sample>
-void lay_out(ArrayColumn<T, N, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateOptions const&) {
-  auto const width = static_cast<Index>(N);
+template <Number T, std::size_t Count, class Sample>
+void lay_out(ArrayColumn<T, Count, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
+             CollateOptions const&) {
+  auto const width = static_cast<Index>(Count);
   column.values = {slab.take_elements<T>(rows * width), {rows, width}};
 }
 template <Number T, class Sample>
@@ -95,8 +96,8 @@ template <Number T>
 void put(NumberColumn<T, HostSpace> const& column, Index row, T const& value, CollateOptions const&) noexcept {
   cell(column, row) = value;
 }
-template <Number T, std::size_t N>
-void put(ArrayColumn<T, N, HostSpace> const& column, Index row, std::array<T, N> const& values,
+template <Number T, std::size_t Count>
+void put(ArrayColumn<T, Count, HostSpace> const& column, Index row, std::array<T, Count> const& values,
          CollateOptions const&) noexcept {
   std::copy(values.begin(), values.end(), cell(column, row).begin());
 }
@@ -108,12 +109,12 @@ void put(OptionalColumn<T, HostSpace> const& column, Index row, std::optional<T>
   cell(column, row).present = true;
 }
 /// Copies a sequence into its row, padded or ragged.
-template <template <class, class, std::size_t> class SequenceColumn, Number T, std::size_t N, class Element>
-void put(SequenceColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
+template <template <class, class, std::size_t> class SequenceColumn, Number T, std::size_t Count, class Element>
+void put(SequenceColumn<T, HostSpace, Count> const& column, Index row, std::vector<Element> const& values,
          CollateOptions const& options) {
-  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
+  static_assert(sizeof(Element) == sizeof(T) * element_width<Count>);
   auto const to = cell(column, row);
-  check_length(options, values.size(), to.size() / element_width<N>, row);
+  check_length(options, values.size(), to.size() / element_width<Count>, row);
   stream_copy(to.data(), values.data(), to.size_bytes());
 }
 inline void put(TextColumn<HostSpace> const& column, Index row, std::string const& text,
@@ -126,8 +127,8 @@ template <class Nested, Sequences sequences>
 void put(Columns<Nested, HostSpace, sequences> const& columns, Index row, Nested const& sample,
          CollateOptions const& options) {
   auto const values = members(sample);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (put(std::get<I>(columns.columns()), row, std::get<I>(values), options), ...);
+  [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+    (put(std::get<Indices>(columns.columns()), row, std::get<Indices>(values), options), ...);
   }
   (std::make_index_sequence<std::tuple_size_v<typename Columns<Nested, HostSpace, sequences>::Tuple>>{});
 }

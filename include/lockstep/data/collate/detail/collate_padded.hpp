@@ -46,8 +46,8 @@ bool all_bytes_zero(T value) noexcept {
   return std::bit_cast<Bytes>(value) == Bytes{};
 }
 
-template <Number T, std::size_t N, class Sample>
-void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
+template <Number T, std::size_t Count, class Sample>
+void lay_out(PaddedColumn<T, HostSpace, Count>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
              CollateOptions const& options) {
   auto const value = padding_as<T>(options);  // throws here, before any row is written
   auto* const out = slab.template take_elements<std::int32_t>(rows);
@@ -64,22 +64,22 @@ void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>&
   column.side = options.side;
   column.values.extent[0] = rows;
   column.values.extent[1] = length;
-  if constexpr (N != 0) column.values.extent[2] = static_cast<Index>(N);
+  if constexpr (Count != 0) column.values.extent[2] = static_cast<Index>(Count);
   column.values.data = slab.template take_elements<T>(column.values.size());
   column.zero_runs = nullptr;
-  if (all_bytes_zero(value) && length * element_width<N> * static_cast<Index>(sizeof(T)) >= min_tracked_row_bytes) {
+  if (all_bytes_zero(value) && length * element_width<Count> * static_cast<Index>(sizeof(T)) >= min_tracked_row_bytes) {
     column.zero_runs = &slab.zero_runs();
     column.first_run = slab.zero_runs().reserve(rows);
   }
   if (options.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
 }
 
-template <Number T, std::size_t N>
-void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateOptions const& options) {
+template <Number T, std::size_t Count>
+void pad(PaddedColumn<T, HostSpace, Count> const& column, Index row, CollateOptions const& options) {
   auto const used = cell(column, row);
   auto const length = column.values.extent[1];
-  auto* const begin = writable(column.values) + row * length * element_width<N>;
-  auto* const end = begin + length * element_width<N>;
+  auto* const begin = writable(column.values) + row * length * element_width<Count>;
+  auto* const end = begin + length * element_width<Count>;
   if (column.zero_runs != nullptr) {
     auto const run = column.first_run + row;
     column.side == Side::end ? column.zero_runs->fill(run, used.data() + used.size(), end)
@@ -91,15 +91,15 @@ void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateOptions 
   }
   if (column.mask.data == nullptr) return;
   auto* const mask = writable(column.mask) + row * length;
-  auto const first = (used.data() - begin) / element_width<N>, count = static_cast<Index>(column.lengths(row));
+  auto const first = (used.data() - begin) / element_width<Count>, count = static_cast<Index>(column.lengths(row));
   std::fill(mask, mask + first, false);
   std::fill(mask + first, mask + first + count, true);
   std::fill(mask + first + count, mask + length, false);
 }
 
-template <Number T, std::size_t N>
-void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateOptions const& options) {
-  if constexpr (std::same_as<T, std::int32_t> && N == 0) {
+template <Number T, std::size_t Count>
+void finish(PaddedColumn<T, HostSpace, Count>& column, Slab& slab, CollateOptions const& options) {
+  if constexpr (std::same_as<T, std::int32_t> && Count == 0) {
     if (options.segment_plans == SegmentPlans::none) return;
     auto const slots = column.values.size();
     auto* const ids = slab.template take_elements<std::int32_t>(slots);

@@ -22,8 +22,8 @@ inline constexpr bool ignores_loss = requires {
 template <class Device, class Prediction, class Batch, class... Metric>
 void add_prediction(Device& device, Prediction const& prediction, Batch const& batch, Metric&... metrics) {
   auto const& on_host = device.copy_to_host(prediction);
-  [[maybe_unused]] auto const each = [&]<class M>(M& metric) {
-    if constexpr (uses_predictions<M>) metric.add(on_host, batch);
+  [[maybe_unused]] auto const each = [&]<class AnyMetric>(AnyMetric& metric) {
+    if constexpr (uses_predictions<AnyMetric>) metric.add(on_host, batch);
   };
   (each(metrics), ...);
 }
@@ -31,8 +31,8 @@ void add_prediction(Device& device, Prediction const& prediction, Batch const& b
 template <class Device, class Context, class... Metric>
 [[nodiscard]] nn::Loss<HostSpace> add_loss_parts(Device& device, Context& context, nn::LossOf<Context> const& loss,
                                                  Metric&... metrics) {
-  [[maybe_unused]] auto const each = [&]<class M>(M& metric) {
-    if constexpr (!uses_predictions<M>)
+  [[maybe_unused]] auto const each = [&]<class AnyMetric>(AnyMetric& metric) {
+    if constexpr (!uses_predictions<AnyMetric>)
       metric.add_loss(device.read(nn::detail::named_losses(context).of(metric.name())));
   };
   (each(metrics), ...);

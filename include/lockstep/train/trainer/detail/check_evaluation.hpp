@@ -17,10 +17,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns which value of a metric is the best one.
-template <class M>
+template <class AnyMetric>
 [[nodiscard]] constexpr BestValue direction_of() noexcept {
-  if constexpr (requires { M::higher_is_better; })
-    if (!M::higher_is_better) return BestValue::smallest;
+  if constexpr (requires { AnyMetric::higher_is_better; })
+    if (!AnyMetric::higher_is_better) return BestValue::smallest;
   return BestValue::largest;
 }
 
@@ -31,8 +31,8 @@ class MetricNames {
   explicit MetricNames(Evaluation const& evaluations) {
     each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
       if (!prefix.empty()) add(prefix + "loss", BestValue::smallest);
-      auto const each_of = [&]<class M>(M const& metric) {
-        each_value(metric, [&](std::string const& name, double) { add(prefix + name, direction_of<M>()); });
+      auto const each_of = [&]<class AnyMetric>(AnyMetric const& metric) {
+        each_value(metric, [&](std::string const& name, double) { add(prefix + name, direction_of<AnyMetric>()); });
       };
       std::apply([&](auto const&... metric) { (each_of(metric), ...); }, evaluation.metrics);
     });

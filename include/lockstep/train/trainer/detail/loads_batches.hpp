@@ -11,9 +11,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Loader of a trainer: a data::DataLoader that is not const.
-template <class L>
-concept LoadsBatches = requires(L& loader, data::Split const& split) {
-  typename L::Batch;
+template <class AnyLoader>
+concept LoadsBatches = requires(AnyLoader& loader, data::Split const& split) {
+  typename AnyLoader::Batch;
   loader.start(split, Index{}, Index{}, Index{});
   loader.steps(split);
   loader.next();
