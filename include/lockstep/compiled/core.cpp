@@ -5,10 +5,12 @@
 #include <lockstep/core/json.ipp>
 #include <lockstep/core/json_value.ipp>
 #include <lockstep/core/json_writer.ipp>
+#include <lockstep/core/keyed_permutation.ipp>
 #include <lockstep/core/progress.ipp>
 #include <lockstep/core/segment_plan.ipp>
 #include <lockstep/core/sha256.ipp>
 #include <lockstep/core/thread_pool.ipp>
+#include <lockstep/core/tree_sum.hpp>
 #include <lockstep/memory/free_list.ipp>
 
 #if !defined(LOCKSTEP_COMPILED)
@@ -16,3 +18,10 @@
 #endif
 
 char lockstep_is_linked_in_one_file_and_header_only_in_another;
+
+namespace lockstep { inline namespace LOCKSTEP_ABI {
+
+template void tree_sum_into_first<float>(std::span<float* const> sources, Index begin, Index end) noexcept;
+template void tree_sum_into_first<double>(std::span<double* const> sources, Index begin, Index end) noexcept;
+
+}}  // namespace lockstep

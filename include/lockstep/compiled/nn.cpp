@@ -3,3 +3,4 @@
 #include <lockstep/nn/autograd/parameter_layout.ipp>
 #include <lockstep/nn/embedding/fused_embedding.ipp>
 #include <lockstep/nn/module/gradient_check.ipp>
+#include <lockstep/nn/module/initialize.ipp>

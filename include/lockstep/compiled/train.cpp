@@ -16,6 +16,7 @@
 #include <lockstep/train/trainer/detail/running_fit.ipp>
 #include <lockstep/train/trainer/detail/sorted_rows.ipp>
 #include <lockstep/train/trainer/detail/step_reports.ipp>
+#include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>
 #include <lockstep/train/trainer/trainer_state.ipp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/checkpoint/checkpoint.ipp>
+#include <lockstep/train/checkpoint/keep_best.ipp>
 #include <lockstep/train/checkpoint/load_averages.ipp>
 #include <lockstep/train/files/atomic_file.ipp>
 #include <lockstep/train/files/safetensors.ipp>

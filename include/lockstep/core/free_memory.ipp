@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
 #include <lockstep/core/free_memory.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {

@@ -25,19 +25,19 @@ template <class Term>
 }
 
 namespace detail {
-template <int N, class T>
+template <int Count, class T>
 [[nodiscard, gnu::always_inline]] constexpr T tree_sum_at(T* const* sources, Index i) noexcept {
-  if constexpr (N == 1) {
+  if constexpr (Count == 1) {
     return sources[0][i];
   } else {
-    constexpr int left = tree_split(N);
-    return tree_sum_at<left>(sources, i) + tree_sum_at<N - left>(sources + left, i);
+    constexpr int left = tree_split(Count);
+    return tree_sum_at<left>(sources, i) + tree_sum_at<Count - left>(sources + left, i);
   }
 }
-template <int N, class T>
+template <int Count, class T>
 void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
   with_best_instructions([=] {
-    for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<N>(sources, i);
+    for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<Count>(sources, i);
   });
 }
 }  // namespace detail
@@ -63,5 +63,10 @@ void tree_sum_into_first(std::span<T* const> sources, Index begin, Index end) no
       for (Index i = begin; i < end; ++i) s[0][i] = tree_sum(n, [&](int source) { return s[source][i]; });
   }
 }
+
+#if defined(LOCKSTEP_COMPILED)
+extern template void tree_sum_into_first<float>(std::span<float* const> sources, Index begin, Index end) noexcept;
+extern template void tree_sum_into_first<double>(std::span<double* const> sources, Index begin, Index end) noexcept;
+#endif
 
 }}  // namespace lockstep

@@ -82,30 +82,7 @@ class RunOutput {
   void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const;
 
   /// Adds numbers to `final` in run.json, unless it has them.
-  void add_final(std::vector<std::pair<std::string, double>> const& metrics) const {
-    if (metrics.empty()) return;
-    std::ifstream in(file("run.json"), std::ios::binary);
-    if (!in) throw DataError(file("run.json") + ": cannot be read; its final metrics were to be added");
-    auto const run = json::parse(std::string(std::istreambuf_iterator<char>(in), {}), file("run.json"));
-    auto members = run.object();
-    for (auto& [name, value] : members) {
-      if (name != "final") continue;
-      auto final = value.object();
-      for (auto const& [metric, number] : metrics) {
-        auto const known =
-            std::find_if(final.begin(), final.end(), [&](auto const& member) { return member.first == metric; });
-        auto const written = std::isfinite(number) ? json::Value(number) : json::Value(nullptr);
-        known == final.end() ? void(final.emplace_back(metric, written)) : void(known->second = written);
-      }
-      value = json::Value(std::move(final));
-    }
-    json::Value const changed(std::move(members));
-    if (changed == run) return;
-    json::Writer text(json::Layout::indented);
-    train::AtomicFile out(file("run.json"));
-    out.write(text.value(changed).text());
-    out.commit();
-  }
+  void add_final(std::vector<std::pair<std::string, double>> const& metrics) const;
 
   /// Prints the result of --doctor and writes doctor.json to --save-dir, if given.
   void print_diagnosis(Examination const& found, parallel::CollectiveCost const& all_reduce,

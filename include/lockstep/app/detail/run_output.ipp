@@ -146,4 +146,29 @@ LOCKSTEP_INLINE void RunOutput::note_warmup(Beginning const& run) const {
     note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is no warm-up");
 }
 
+LOCKSTEP_INLINE void RunOutput::add_final(std::vector<std::pair<std::string, double>> const& metrics) const {
+  if (metrics.empty()) return;
+  std::ifstream in(file("run.json"), std::ios::binary);
+  if (!in) throw DataError(file("run.json") + ": cannot be read; its final metrics were to be added");
+  auto const run = json::parse(std::string(std::istreambuf_iterator<char>(in), {}), file("run.json"));
+  auto members = run.object();
+  for (auto& [name, value] : members) {
+    if (name != "final") continue;
+    auto final = value.object();
+    for (auto const& [metric, number] : metrics) {
+      auto const known =
+          std::find_if(final.begin(), final.end(), [&](auto const& member) { return member.first == metric; });
+      auto const written = std::isfinite(number) ? json::Value(number) : json::Value(nullptr);
+      known == final.end() ? void(final.emplace_back(metric, written)) : void(known->second = written);
+    }
+    value = json::Value(std::move(final));
+  }
+  json::Value const changed(std::move(members));
+  if (changed == run) return;
+  json::Writer text(json::Layout::indented);
+  train::AtomicFile out(file("run.json"));
+  out.write(text.value(changed).text());
+  out.commit();
+}
+
 }}}  // namespace lockstep::app::detail

@@ -86,44 +86,13 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @source direct from the definition, a correlation, which PyTorch also calls convolution
   template <class T, class Engine>
   static void forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight,
-                      Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans, Scratch& scratch) {
-    detail::check_convolution(shape, x.size(), weight.size(), y.size());
-    if (shape.rows == 0) return;
-    scratch.rewind();
-    Tiles const tiles(shape.rows, 1);
-    auto& plan = plans.find(shape, detail::ConvolutionPass::forward, tiles.rows);
-    auto* const packed = scratch.take_elements<T>(plan.weight_elements());
-    auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
-    plan.pack(stream.pool(), weight.data, packed);
-    stream.pool().run(tiles.count, [&](Index tile) {
-      auto const first = tile * tiles.rows;
-      plan.run(tile, tiles.rows_of(tile), x.data + first * shape.input_size(), packed, bias.data,
-               y.data + first * shape.output_size(), work + tile * plan.tile_elements());
-    });
-  }
+                      Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans, Scratch& scratch);
 
   /// Computes dx = the gradient of x from the gradient of y, or adds it to dx.
   /// @shape dy as y   @shape dx as x
   template <class T, class Engine>
   static void backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight,
-                            Vector<T> dx, Write write, Plans<T, Engine>& plans, Scratch& scratch) {
-    detail::check_convolution(shape, dx.size(), weight.size(), dy.size());
-    if (shape.rows == 0) return;
-    scratch.rewind();
-    Tiles const tiles(shape.rows, 1);
-    auto& plan = plans.find(shape, detail::ConvolutionPass::data, tiles.rows);
-    auto* const packed = scratch.take_elements<T>(plan.weight_elements());
-    auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
-    auto* const to = write == Write::add ? scratch.take_elements<T>(dx.size()) : dx.data;
-    plan.pack(stream.pool(), weight.data, packed);
-    stream.pool().run(tiles.count, [&](Index tile) {
-      auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
-      auto* const part = to + first * shape.input_size();
-      plan.run(tile, rows, dy.data + first * shape.output_size(), packed, nullptr, part,
-               work + tile * plan.tile_elements());
-      if (write == Write::add) add(part, dx.data + first * shape.input_size(), rows * shape.input_size());
-    });
-  }
+                            Vector<T> dx, Write write, Plans<T, Engine>& plans, Scratch& scratch);
 
   /// Computes dweight and dbias from dy and x; overwrites or adds to each. Skips a null dbias. Each tile of samples has
   /// a partial sum of its own, and these are added in order.
@@ -131,35 +100,7 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class T, class Engine>
   static void backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x,
                               Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
-                              Plans<T, Engine>& plans, Scratch& scratch) {
-    detail::check_convolution(shape, x.size(), dweight.size(), dy.size());
-    if (shape.rows == 0) {
-      if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), T{0});
-      if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), T{0});
-      return;
-    }
-    scratch.rewind();
-    Tiles const tiles(shape.rows, positions_per_sum / shape.output_positions());
-    auto& plan = plans.find(shape, detail::ConvolutionPass::weight, tiles.rows);
-    auto const size = plan.weight_elements();
-    auto* const sums = scratch.take_elements<T>(size * tiles.count);
-    auto* const bias_sums = scratch.take_elements<T>(shape.outputs * tiles.count);
-    auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
-    stream.pool().run(tiles.count, [&](Index tile) {
-      auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
-      auto const* const part = dy.data + first * shape.output_size();
-      plan.run(tile, rows, x.data + first * shape.input_size(), part, nullptr, sums + tile * size,
-               work + tile * plan.tile_elements());
-      if (dbias.data)
-        detail::sum_rows(part, shape.outputs, shape.outputs, rows * shape.output_positions(),
-                         bias_sums + tile * shape.outputs, Write::overwrite);
-    });
-    stream.pool().for_ranges(size, 8192, [=](Index begin, Index end) {
-      for (Index tile = 1; tile < tiles.count; ++tile) add(sums + tile * size + begin, sums + begin, end - begin);
-    });
-    plan.unpack(stream.pool(), sums, dweight.data, dweight_write);
-    if (dbias.data) detail::sum_rows(bias_sums, shape.outputs, shape.outputs, tiles.count, dbias.data, dbias_write);
-  }
+                              Plans<T, Engine>& plans, Scratch& scratch);
 
  private:
   /// Least number of output positions per partial sum of the weight's gradient. With fewer, adding the sums would cost
@@ -183,5 +124,95 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
     });
   }
 };
+
+template <class T, class Engine>
+void Convolution<HostSpace>::forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x,
+                                     Vector<T const> weight, Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans,
+                                     Scratch& scratch) {
+  detail::check_convolution(shape, x.size(), weight.size(), y.size());
+  if (shape.rows == 0) return;
+  scratch.rewind();
+  Tiles const tiles(shape.rows, 1);
+  auto& plan = plans.find(shape, detail::ConvolutionPass::forward, tiles.rows);
+  auto* const packed = scratch.take_elements<T>(plan.weight_elements());
+  auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+  plan.pack(stream.pool(), weight.data, packed);
+  stream.pool().run(tiles.count, [&](Index tile) {
+    auto const first = tile * tiles.rows;
+    plan.run(tile, tiles.rows_of(tile), x.data + first * shape.input_size(), packed, bias.data,
+             y.data + first * shape.output_size(), work + tile * plan.tile_elements());
+  });
+}
+
+template <class T, class Engine>
+void Convolution<HostSpace>::backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy,
+                                           Vector<T const> weight, Vector<T> dx, Write write, Plans<T, Engine>& plans,
+                                           Scratch& scratch) {
+  detail::check_convolution(shape, dx.size(), weight.size(), dy.size());
+  if (shape.rows == 0) return;
+  scratch.rewind();
+  Tiles const tiles(shape.rows, 1);
+  auto& plan = plans.find(shape, detail::ConvolutionPass::data, tiles.rows);
+  auto* const packed = scratch.take_elements<T>(plan.weight_elements());
+  auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+  auto* const to = write == Write::add ? scratch.take_elements<T>(dx.size()) : dx.data;
+  plan.pack(stream.pool(), weight.data, packed);
+  stream.pool().run(tiles.count, [&](Index tile) {
+    auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
+    auto* const part = to + first * shape.input_size();
+    plan.run(tile, rows, dy.data + first * shape.output_size(), packed, nullptr, part,
+             work + tile * plan.tile_elements());
+    if (write == Write::add) add(part, dx.data + first * shape.input_size(), rows * shape.input_size());
+  });
+}
+
+template <class T, class Engine>
+void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy,
+                                             Vector<T const> x, Vector<T> dweight, Write dweight_write, Vector<T> dbias,
+                                             Write dbias_write, Plans<T, Engine>& plans, Scratch& scratch) {
+  detail::check_convolution(shape, x.size(), dweight.size(), dy.size());
+  if (shape.rows == 0) {
+    if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), T{0});
+    if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), T{0});
+    return;
+  }
+  scratch.rewind();
+  Tiles const tiles(shape.rows, positions_per_sum / shape.output_positions());
+  auto& plan = plans.find(shape, detail::ConvolutionPass::weight, tiles.rows);
+  auto const size = plan.weight_elements();
+  auto* const sums = scratch.take_elements<T>(size * tiles.count);
+  auto* const bias_sums = scratch.take_elements<T>(shape.outputs * tiles.count);
+  auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+  stream.pool().run(tiles.count, [&](Index tile) {
+    auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
+    auto const* const part = dy.data + first * shape.output_size();
+    plan.run(tile, rows, x.data + first * shape.input_size(), part, nullptr, sums + tile * size,
+             work + tile * plan.tile_elements());
+    if (dbias.data)
+      detail::sum_rows(part, shape.outputs, shape.outputs, rows * shape.output_positions(),
+                       bias_sums + tile * shape.outputs, Write::overwrite);
+  });
+  stream.pool().for_ranges(size, 8192, [=](Index begin, Index end) {
+    for (Index tile = 1; tile < tiles.count; ++tile) add(sums + tile * size + begin, sums + begin, end - begin);
+  });
+  plan.unpack(stream.pool(), sums, dweight.data, dweight_write);
+  if (dbias.data) detail::sum_rows(bias_sums, shape.outputs, shape.outputs, tiles.count, dbias.data, dbias_write);
+}
+
+// What the library contains for the programs that link it.
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_CONVOLUTION(instantiate, T)                                                                         \
+  instantiate void Convolution<HostSpace>::forward<T, Convolution<HostSpace>::EngineFor<T>>(                         \
+      Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight, Vector<T const> bias, \
+      Vector<T> y, Plans<T, EngineFor<T>>& plans, Scratch& scratch);                                                 \
+  instantiate void Convolution<HostSpace>::backward_data<T, Convolution<HostSpace>::EngineFor<T>>(                   \
+      Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight, Vector<T> dx,        \
+      Write write, Plans<T, EngineFor<T>>& plans, Scratch& scratch);                                                 \
+  instantiate void Convolution<HostSpace>::backward_weight<T, Convolution<HostSpace>::EngineFor<T>>(                 \
+      Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x, Vector<T> dweight,        \
+      Write dweight_write, Vector<T> dbias, Write dbias_write, Plans<T, EngineFor<T>>& plans, Scratch& scratch)
+LOCKSTEP_CONVOLUTION(extern template, float);
+LOCKSTEP_CONVOLUTION(extern template, double);
+#endif
 
 }}}  // namespace lockstep::kernel

@@ -68,31 +68,57 @@ struct BinaryOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape x, y, z [n]; z may be x or y
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
-    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
-          for (Index i = begin; i < end; ++i) to[i] = Rule{}(from[i], y.data[i]);
-        });
-      });
-    });
-  }
+  static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z);
 
   /// Computes dx = rule(dz, y), or adds it to dx, for the GradientX of the forward rule. For its GradientY, pass x as y
   /// and dy as dx. y may be null if the rule does not read its second argument.
   /// @shape dz, y, dx [n]
   template <class Rule, class T>
-  static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write) {
-    stream.pool().for_ranges(dz.size(), grain, [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        detail::write_each(begin, end, dx.data, write,
-                           [=](Index i) { return Rule{}(dz.data[i], Rule::reads_second ? y.data[i] : T{0}); });
-      });
-    });
-  }
+  static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write);
 
  private:
   static constexpr Index grain = 8192;
 };
+
+template <class Rule, class T>
+void BinaryOperation<HostSpace>::forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
+  stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
+    with_best_instructions([=] {
+      detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+        for (Index i = begin; i < end; ++i) to[i] = Rule{}(from[i], y.data[i]);
+      });
+    });
+  });
+}
+
+template <class Rule, class T>
+void BinaryOperation<HostSpace>::backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx,
+                                          Write write) {
+  stream.pool().for_ranges(dz.size(), grain, [=](Index begin, Index end) {
+    with_best_instructions([=] {
+      detail::write_each(begin, end, dx.data, write,
+                         [=](Index i) { return Rule{}(dz.data[i], Rule::reads_second ? y.data[i] : T{0}); });
+    });
+  });
+}
+
+// What the library contains for the programs that link it.
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_BINARY_FORWARD(instantiate, Rule, T)                                                                \
+  instantiate void BinaryOperation<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T const> y, \
+                                                                Vector<T> z)
+#define LOCKSTEP_BINARY_BACKWARD(instantiate, Rule, T)                                                                 \
+  instantiate void BinaryOperation<HostSpace>::backward<Rule, T>(Stream stream, Vector<T const> dz, Vector<T const> y, \
+                                                                 Vector<T> dx, Write write)
+#define LOCKSTEP_BINARY_OPERATIONS(instantiate, T)          \
+  LOCKSTEP_BINARY_FORWARD(instantiate, Plus, T);            \
+  LOCKSTEP_BINARY_FORWARD(instantiate, Minus, T);           \
+  LOCKSTEP_BINARY_FORWARD(instantiate, Times, T);           \
+  LOCKSTEP_BINARY_BACKWARD(instantiate, FirstOperand, T);   \
+  LOCKSTEP_BINARY_BACKWARD(instantiate, NegatedOperand, T); \
+  LOCKSTEP_BINARY_BACKWARD(instantiate, Times, T)
+LOCKSTEP_BINARY_OPERATIONS(extern template, float);
+LOCKSTEP_BINARY_OPERATIONS(extern template, double);
+#endif
 
 }}}  // namespace lockstep::kernel

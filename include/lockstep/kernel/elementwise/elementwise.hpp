@@ -19,56 +19,25 @@ struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {}) {
-    stream.pool().for_ranges(x.size(), grain<Rule>,
-                             [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
-  }
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {});
 
   /// Computes y = rule(x) and slope = its derivative, for a rule that has `at`.
   /// @shape x, y, slope [n]; slope may be x
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {}) {
-    stream.pool().for_ranges(x.size(), grain<Rule>, [=](Index begin, Index end) {
-      apply(x.data + begin, y.data + begin, slope.data + begin, end - begin, rule);
-    });
-  }
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {});
 
   /// Computes dx = rule.backward(dy, kept), or adds it to dx. `kept` is y, or the slope for a rule that has `at`.
   /// @shape dy, kept, dx [n]; dx may be dy
   template <class Rule, class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
-                       Rule rule = {}) {
-    stream.pool().for_ranges(dy.size(), grain<Rule>, [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
-          detail::write_each(begin, end, to, write, [=](Index i) { return rule.backward(from[i], kept.data[i]); });
-        });
-      });
-    });
-  }
+                       Rule rule = {});
 
   /// Applies a rule on the calling thread, for kernels that apply it to a part of their output.
   template <class Rule, class T>
-  static void apply(T const* x, T* y, Index count, Rule rule = {}) {
-    with_best_instructions([=] {
-      detail::maybe_in_place(x, y, [=](T const* from, T* to) {
-        for (Index i = 0; i < count; ++i) to[i] = rule(from[i]);
-      });
-    });
-  }
+  static void apply(T const* x, T* y, Index count, Rule rule = {});
 
   template <class Rule, class T>
-  static void apply(T const* x, T* y, T* slope, Index count, Rule rule = {}) {
-    with_best_instructions([=] {
-      detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
-        for (Index i = 0; i < count; ++i) {
-          auto const [value, derivative] = rule.at(from[i]);
-          y[i] = value;
-          to[i] = derivative;
-        }
-      });
-    });
-  }
+  static void apply(T const* x, T* y, T* slope, Index count, Rule rule = {});
 
  private:
   /// Elements of a task: fewer for a rule that has `at`, which takes longer.
@@ -78,5 +47,76 @@ struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   }
   ? 4096 : 8192;
 };
+
+template <class Rule, class T>
+void Elementwise<HostSpace>::forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule) {
+  stream.pool().for_ranges(x.size(), grain<Rule>,
+                           [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
+}
+
+template <class Rule, class T>
+void Elementwise<HostSpace>::forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule) {
+  stream.pool().for_ranges(x.size(), grain<Rule>, [=](Index begin, Index end) {
+    apply(x.data + begin, y.data + begin, slope.data + begin, end - begin, rule);
+  });
+}
+
+template <class Rule, class T>
+void Elementwise<HostSpace>::backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx,
+                                      Write write, Rule rule) {
+  stream.pool().for_ranges(dy.size(), grain<Rule>, [=](Index begin, Index end) {
+    with_best_instructions([=] {
+      detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
+        detail::write_each(begin, end, to, write, [=](Index i) { return rule.backward(from[i], kept.data[i]); });
+      });
+    });
+  });
+}
+
+template <class Rule, class T>
+void Elementwise<HostSpace>::apply(T const* x, T* y, Index count, Rule rule) {
+  with_best_instructions([=] {
+    detail::maybe_in_place(x, y, [=](T const* from, T* to) {
+      for (Index i = 0; i < count; ++i) to[i] = rule(from[i]);
+    });
+  });
+}
+
+template <class Rule, class T>
+void Elementwise<HostSpace>::apply(T const* x, T* y, T* slope, Index count, Rule rule) {
+  with_best_instructions([=] {
+    detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
+      for (Index i = 0; i < count; ++i) {
+        auto const [value, derivative] = rule.at(from[i]);
+        y[i] = value;
+        to[i] = derivative;
+      }
+    });
+  });
+}
+
+// What the library contains for the programs that link it.
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_ELEMENTWISE(instantiate, Rule, T)                                                                     \
+  instantiate void Elementwise<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T> y, Rule rule); \
+  instantiate void Elementwise<HostSpace>::backward<Rule, T>(Stream stream, Vector<T const> dy, Vector<T const> kept,  \
+                                                             Vector<T> dx, Write write, Rule rule);                    \
+  instantiate void Elementwise<HostSpace>::apply<Rule, T>(T const* x, T* y, Index count, Rule rule)
+#define LOCKSTEP_ELEMENTWISE_WITH_SLOPE(instantiate, Rule, T)                                              \
+  LOCKSTEP_ELEMENTWISE(instantiate, Rule, T);                                                              \
+  instantiate void Elementwise<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T> y, \
+                                                            Vector<T> slope, Rule rule);                   \
+  instantiate void Elementwise<HostSpace>::apply<Rule, T>(T const* x, T* y, T* slope, Index count, Rule rule)
+LOCKSTEP_ELEMENTWISE(extern template, Relu, float);
+LOCKSTEP_ELEMENTWISE(extern template, Relu, double);
+LOCKSTEP_ELEMENTWISE(extern template, Sigmoid, float);
+LOCKSTEP_ELEMENTWISE(extern template, Sigmoid, double);
+LOCKSTEP_ELEMENTWISE(extern template, Tanh, float);
+LOCKSTEP_ELEMENTWISE(extern template, Tanh, double);
+LOCKSTEP_ELEMENTWISE_WITH_SLOPE(extern template, Gelu, float);
+LOCKSTEP_ELEMENTWISE_WITH_SLOPE(extern template, Gelu, double);
+LOCKSTEP_ELEMENTWISE_WITH_SLOPE(extern template, Silu, float);
+LOCKSTEP_ELEMENTWISE_WITH_SLOPE(extern template, Silu, double);
+#endif
 
 }}}  // namespace lockstep::kernel

@@ -45,15 +45,7 @@ enum class Bias {
 class Linear {
  public:
   /// @throws ConfigError unless both are at least 1
-  Linear(Index inputs, Index outputs, Bias bias = Bias::learned)
-      : weight_{{outputs, inputs}, Initializer::fan_in(inputs)},
-        bias_{{outputs}, Initializer::fan_in(inputs)},
-        has_bias_(bias == Bias::learned) {
-    expect<ConfigError>(inputs >= 1 && outputs >= 1, [&] {
-      return "Linear: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
-             " outputs; both must be at least 1";
-    });
-  }
+  Linear(Index inputs, Index outputs, Bias bias = Bias::learned);
 
   void visit(auto&& each) {
     each("weight", weight_);

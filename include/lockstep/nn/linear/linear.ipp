@@ -4,6 +4,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+LOCKSTEP_INLINE Linear::Linear(Index inputs, Index outputs, Bias bias)
+    : weight_{{outputs, inputs}, Initializer::fan_in(inputs)},
+      bias_{{outputs}, Initializer::fan_in(inputs)},
+      has_bias_(bias == Bias::learned) {
+  expect<ConfigError>(inputs >= 1 && outputs >= 1, [&] {
+    return "Linear: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
+           " outputs; both must be at least 1";
+  });
+}
+
 template <class Context>
 LOCKSTEP_INLINE TensorView<Operand<Context> const, 2, typename Context::Space> Linear::weight(
     Staging<Context>& work) const {

@@ -28,6 +28,16 @@ template <class Context>
   });
   return y;
 }
+// What the library contains for the programs that link it.
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_MEAN_POOL(instantiate, Number)                                                        \
+  instantiate VariableOf<Context<Number, HostSpace>, 2> mean_pool(Context<Number, HostSpace>& context, \
+                                                                  SequenceOf<Context<Number, HostSpace>> const& x)
+LOCKSTEP_MEAN_POOL(extern template, float);
+LOCKSTEP_MEAN_POOL(extern template, double);
+LOCKSTEP_MEAN_POOL(extern template, bfloat16);
+LOCKSTEP_MEAN_POOL(extern template, float16);
+#endif
 template <class Context, detail::NotSequence<Context> X>
 [[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, X const& x) {
   return mean_pool(context, detail::reject_non_sequence<Context>(x));

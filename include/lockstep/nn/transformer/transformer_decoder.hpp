@@ -24,15 +24,7 @@ class TransformerDecoder {
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
   /// @throws ShapeError unless heads divides width
-  explicit TransformerDecoder(Options const& options)
-      : layers_("TransformerDecoder", options.layers,
-                {.width = options.width,
-                 .heads = options.heads,
-                 .feed_forward = options.feed_forward,
-                 .dropout = options.dropout,
-                 .norm_first = options.norm_first,
-                 .activation = options.activation,
-                 .epsilon = options.epsilon}) {}
+  explicit TransformerDecoder(Options const& options);
 
   void visit(auto&& each) { layers_.visit(each); }
 

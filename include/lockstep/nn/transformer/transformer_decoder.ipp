@@ -4,6 +4,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+LOCKSTEP_INLINE TransformerDecoder::TransformerDecoder(Options const& options)
+    : layers_("TransformerDecoder", options.layers,
+              {.width = options.width,
+               .heads = options.heads,
+               .feed_forward = options.feed_forward,
+               .dropout = options.dropout,
+               .norm_first = options.norm_first,
+               .activation = options.activation,
+               .epsilon = options.epsilon}) {}
+
 template <class Context>
 LOCKSTEP_INLINE SequenceOf<Context> TransformerDecoder::forward(Context& context, SequenceOf<Context> x,
                                                                 SequenceOf<Context> const& memory) const {

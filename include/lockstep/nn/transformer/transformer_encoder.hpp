@@ -26,17 +26,7 @@ class TransformerEncoder {
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
   /// @throws ShapeError unless heads divides width
-  explicit TransformerEncoder(Options const& options)
-      : layers_("TransformerEncoder", options.layers,
-                {.width = options.width,
-                 .heads = options.heads,
-                 .feed_forward = options.feed_forward,
-                 .dropout = options.dropout,
-                 .causal = options.causal,
-                 .norm_first = options.norm_first,
-                 .activation = options.activation,
-                 .epsilon = options.epsilon,
-                 .rotary_base = options.rotary_base}) {}
+  explicit TransformerEncoder(Options const& options);
 
   void visit(auto&& each) { layers_.visit(each); }
 

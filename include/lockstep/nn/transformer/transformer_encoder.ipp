@@ -4,6 +4,18 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+LOCKSTEP_INLINE TransformerEncoder::TransformerEncoder(Options const& options)
+    : layers_("TransformerEncoder", options.layers,
+              {.width = options.width,
+               .heads = options.heads,
+               .feed_forward = options.feed_forward,
+               .dropout = options.dropout,
+               .causal = options.causal,
+               .norm_first = options.norm_first,
+               .activation = options.activation,
+               .epsilon = options.epsilon,
+               .rotary_base = options.rotary_base}) {}
+
 template <class Context>
 LOCKSTEP_INLINE SequenceOf<Context> TransformerEncoder::forward(Context& context, SequenceOf<Context> x) const {
   return layers_.forward(context, x);

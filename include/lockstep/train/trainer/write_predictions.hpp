@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -59,9 +57,9 @@ void expect_all_samples(Loader const& loader) {
 /// @throws DataError, on the first rank, if the file cannot be written; ConfigError if a row's number of cells differs
 /// from the number of columns, or the loader's tail is drop; all that the model throws
 template <class Model, class Optimizer, class Policy, class Loader, class Row>
-void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer, Loader& loader,
-                       std::vector<std::string> const& columns, Row const& row,
-                       ProgressCallback const& on_progress = {}) {
+[[gnu::cold]] void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer,
+                                     Loader& loader, std::vector<std::string> const& columns, Row const& row,
+                                     ProgressCallback const& on_progress = {}) {
   detail::expect_all_samples(loader);
   auto& session = trainer.session();
   using Session = std::remove_reference_t<decltype(session)>;
@@ -70,51 +68,34 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
       nn::HasPredict<Model, typename Replica::Context, typename Replica::template DeviceBatch<typename Loader::Batch>>,
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
   if constexpr (Session::spans_ranks) session.check_agreement(detail::agreement_of(Evaluation{loader}));
-  std::optional<AtomicFile> file;
-  if (trainer.rank() == 0) file.emplace(path);
-  detail::SortedRows table(path);
   auto const split = trainer.split();
-  std::vector<detail::TableRows> by_shard(static_cast<std::size_t>(split.count), detail::TableRows(columns));
+  detail::PredictionTable table(path, columns, session, split);
   {
     detail::AveragedParameters const averaged(session, trainer.state().averages_in_place);
     session.synchronize_buffers();
     detail::start_loader<Replica>(loader, split, 0, 0, 1);
-    Index part = 1, steps_of_part = 0;
     for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
       auto const held = loader.next();
       detail::with_sample_name(held, [&] {
         session.for_each_shard([&](int number, auto& replica) {
           auto const shard = static_cast<std::size_t>(number);
           detail::PredictionReceiver rows{[&](auto const& prediction, auto const& batch) {
-            by_shard[shard].add(held.samples(shard), prediction, batch, row);
+            table.rows(shard).add(held.samples(shard), prediction, batch, row);
           }};
           static_cast<void>(replica.evaluate(held.batches()[shard], rows));
         });
       });
       if (on_progress) on_progress(step + 1, steps);
-      if (++steps_of_part < part && step + 1 < steps) continue;
-      std::string here;
-      for (auto& rows : by_shard) here += rows.take();
-      std::size_t bytes = 0;
-      for (int rank = 0; rank < trainer.ranks(); ++rank) {
-        auto const rows = trainer.broadcast(rank == trainer.rank() ? std::exchange(here, {}) : std::string(), rank);
-        bytes += rows.size();
-        if (file) table.add(rows);
-      }
-      part = detail::next_part(steps_of_part, bytes);
-      steps_of_part = 0;
+      table.end_step(step + 1 == steps);
     }
   }
-  if (!file) return;
-  file->write(detail::TableRows::header(columns) + "\n");
-  table.write_to(*file);
-  file->commit();
+  table.commit();
 }
 
 /// Writes the predictions of a predictor, in this process only.
 template <class Model, class Loader, class Row>
-void write_predictions(std::string const& path, Predictor<Model>& predictor, Loader& loader,
-                       std::vector<std::string> const& columns, Row const& row) {
+[[gnu::cold]] void write_predictions(std::string const& path, Predictor<Model>& predictor, Loader& loader,
+                                     std::vector<std::string> const& columns, Row const& row) {
   detail::expect_all_samples(loader);
   AtomicFile file(path);
   detail::TableRows rows(columns);

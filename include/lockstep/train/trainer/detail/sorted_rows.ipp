@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <filesystem>
+
 #include <lockstep/train/trainer/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

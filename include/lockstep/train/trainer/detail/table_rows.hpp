@@ -4,6 +4,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +15,10 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
+#include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/trainer/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -98,4 +102,32 @@ class TableRows {
   return bytes > wanted ? std::max<Index>(1, steps / static_cast<Index>(bytes / wanted + 1)) : steps;
 }
 
+/// A CSV file with the rows of all ranks, which the first rank writes.
+class PredictionTable {
+ public:
+  /// The arguments must outlive this object.   @throws DataError, on the first rank, if the file cannot be written
+  PredictionTable(std::string const& path, std::vector<std::string> const& columns, parallel::AnySession& session,
+                  data::Split const& split);
+
+  /// Returns the rows that a shard adds to in this step.
+  [[nodiscard]] TableRows& rows(std::size_t shard) noexcept { return rows_[shard]; }
+  /// Gathers the rows of all ranks if enough have been added, or after the last step.   @collective
+  void end_step(bool last);
+  /// Writes all rows, in the order of their samples.
+  void commit();
+
+ private:
+  std::vector<std::string> const& columns_;
+  parallel::AnySession& session_;
+  int rank_, ranks_;
+  std::optional<AtomicFile> file_;
+  SortedRows table_;
+  std::vector<TableRows> rows_;  // by shard
+  Index part_ = 1, steps_of_part_ = 0;
+};
+
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/table_rows.ipp>
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/trainer/detail/table_rows.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE PredictionTable::PredictionTable(std::string const& path, std::vector<std::string> const& columns,
+                                                 parallel::AnySession& session, data::Split const& split)
+    : columns_(columns),
+      session_(session),
+      rank_(split.first / split.count),
+      ranks_(split.all / split.count),
+      table_(path),
+      rows_(static_cast<std::size_t>(split.count), TableRows(columns)) {
+  if (rank_ == 0) file_.emplace(path);
+}
+
+LOCKSTEP_INLINE void PredictionTable::end_step(bool last) {
+  if (++steps_of_part_ < part_ && !last) return;
+  std::string here;
+  for (auto& rows : rows_) here += rows.take();
+  std::size_t bytes = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    auto rows = rank == rank_ ? std::exchange(here, {}) : std::string();
+    session_.broadcast(rows, rank);
+    bytes += rows.size();
+    if (file_) table_.add(rows);
+  }
+  part_ = next_part(steps_of_part_, bytes);
+  steps_of_part_ = 0;
+}
+
+LOCKSTEP_INLINE void PredictionTable::commit() {
+  if (!file_) return;
+  file_->write(TableRows::header(columns_) + "\n");
+  table_.write_to(*file_);
+  file_->commit();
+}
+
+}}}  // namespace lockstep::train::detail
