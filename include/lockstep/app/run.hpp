@@ -51,8 +51,8 @@ launch::Options launch_options(Options const& options, launch::Environment const
 /// @returns the program's exit code: 0; 2 for invalid input; 1 for an error in training; 128 + signal for a rank that
 /// was killed or a run that was stopped
 template <class Options>
-int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&),
-        void (*prepare)(Options const&) = nullptr) {
+[[gnu::cold]] int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&),
+                      void (*prepare)(Options const&) = nullptr) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   auto const say = [&program](std::string const& sentence) { detail::print_error(program, sentence); };
   bool prints = true;  // of the processes of a launcher, one prints what is equal in all

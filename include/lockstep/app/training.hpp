@@ -116,8 +116,9 @@ class Training : public detail::Additions {
   /// @throws ConfigError for a second fit with --save-dir, or if a learning rate of the optimizer would be ignored
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation,
             class Then = detail::DoNothing>
-  train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
-                       train::Metadata const& metadata = {}, Then const& then = {}) const {
+  [[gnu::cold]] train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader,
+                                     Evaluation const& evaluation = {}, train::Metadata const& metadata = {},
+                                     Then const& then = {}) const {
     if (fitted_ && !options_.save_dir.empty())
       throw ConfigError(
           "Training::fit: a second call, but --save-dir has the files of the first fit, so that the run would count as "
@@ -135,15 +136,17 @@ class Training : public detail::Additions {
 
  private:
   template <class Model, class Optimizer, class Loader, class Evaluation, class Then>
-  train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
-                          train::Metadata const& metadata, Then const& then) const {
+  [[gnu::cold]] train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader,
+                                        Evaluation const& evaluation, train::Metadata const& metadata,
+                                        Then const& then) const {
     return with_policy([&](auto policy) {
       return fit_with(std::move(policy), std::move(model), optimizer, loader, evaluation, metadata, then);
     });
   }
   template <class Policy, class Model, class Optimizer, class Loader, class Evaluation, class Then>
-  train::RunRecord fit_with(Policy policy, Model model, Optimizer const& optimizer, Loader& loader,
-                            Evaluation const& evaluation, train::Metadata const& metadata, Then const& then) const {
+  [[gnu::cold]] train::RunRecord fit_with(Policy policy, Model model, Optimizer const& optimizer, Loader& loader,
+                                          Evaluation const& evaluation, train::Metadata const& metadata,
+                                          Then const& then) const {
     parallel::CollectiveCost all_reduce;
     if constexpr (requires { policy.communicator; })
       if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
@@ -197,7 +200,8 @@ class Training : public detail::Additions {
   }
 
   template <class Trainer, class Loader, class Evaluation>
-  train::RunRecord run_dry(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions fit) const {
+  [[gnu::cold]] train::RunRecord run_dry(Trainer& trainer, Loader& loader, Evaluation const& evaluation,
+                                         FitOptions fit) const {
     if (is_main_rank()) announce(trainer, loader);
     fit.dry_run = true;
     auto record = trainer.fit(loader, evaluation, fit);
@@ -224,7 +228,7 @@ class Training : public detail::Additions {
   }
   /// @collective
   template <class Trainer>
-  void write_trace(train::Trace const& trace, Trainer& trainer) const {
+  [[gnu::cold]] void write_trace(train::Trace const& trace, Trainer& trainer) const {
     if (trace.empty()) return output_.note("nothing was traced: the run ended before the first step to trace");
     train::write_trace(output_.file("trace.json"), trainer, trace);
     output_.print_layer_times(trace, trainer.layout());
@@ -284,7 +288,7 @@ class Training : public detail::Additions {
     return static_cast<std::size_t>(options_.bucket_cap_mb.value_or(0) * (1 << 20));
   }
 
-  void announce(auto const& trainer, auto const& loader) const {
+  [[gnu::cold]] void announce(auto const& trainer, auto const& loader) const {
     output_.announce({.engine = trainer.policy().engine(),
                       .batch_size = loader.options().batch_size,
                       .parameters = trainer.layout().parameters(),

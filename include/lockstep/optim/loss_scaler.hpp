@@ -54,7 +54,7 @@ struct LossScaler {
   }
 
  private:
-  static void check_power_of_two(char const* name, double value, double from, double to) {
+  [[gnu::cold]] static void check_power_of_two(char const* name, double value, double from, double to) {
     bool const is_power = (std::bit_cast<std::uint64_t>(value) << 12) == 0;
     if (is_power && value >= from && value <= to) return;
     throw ConfigError("LossScaler: " + std::string(name) + " is " + std::to_string(value) +

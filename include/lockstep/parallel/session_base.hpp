@@ -23,13 +23,13 @@ class SessionBase : public AnySession {
 
   [[nodiscard]] std::span<float const> values() const override { return session().first().values(); }
   [[nodiscard]] std::span<float const> buffers() const override { return session().first().buffers(); }
-  void set_values(std::span<float const> values) override {
+  [[gnu::cold]] void set_values(std::span<float const> values) override {
     session().for_each_shard([&](int, Replica& replica) {
       replica.device().enter();
       replica.set_values(values);
     });
   }
-  void set_buffers(std::span<float const> buffers) override {
+  [[gnu::cold]] void set_buffers(std::span<float const> buffers) override {
     session().for_each_shard([&](int, Replica& replica) {
       replica.device().enter();
       replica.set_buffers(buffers);
@@ -41,7 +41,7 @@ class SessionBase : public AnySession {
 
   [[nodiscard]] bool skipped() override { return session().state_.skipped(session().first().device()); }
   [[nodiscard]] double gradient_norm() override { return session().state_.gradient_norm(session().first().device()); }
-  void mark_not_finite(std::span<double> devices) override {
+  [[gnu::cold]] void mark_not_finite(std::span<double> devices) override {
     session().for_each_shard([&](int shard, Replica& replica) {
       if (!std::isfinite(replica.read_loss().sum)) devices[static_cast<std::size_t>(shard / replica.shards())] = 1;
     });
@@ -75,7 +75,7 @@ class SessionBase : public AnySession {
         session().for_each_shard([&](int, Replica& replica) { replica.device().set_gemm_algorithms(choices); });
   }
 
-  void trace(std::span<Timeline* const> devices, Timeline*) override {
+  [[gnu::cold]] void trace(std::span<Timeline* const> devices, Timeline*) override {
     session().for_each_shard([&](int shard, Replica& replica) {
       replica.trace(devices.empty() ? nullptr : devices[static_cast<std::size_t>(shard / replica.shards())]);
     });

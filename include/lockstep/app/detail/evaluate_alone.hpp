@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// Implements --evaluate: evaluates the trainer's parameters and prints the result.   @collective
 /// @throws ConfigError if the program has no evaluation
 template <class Trainer, class Evaluation>
-void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool is_main_rank) {
+[[gnu::cold]] void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool is_main_rank) {
   if constexpr (std::is_same_v<Evaluation, train::NoEvaluation>) {
     throw ConfigError("--evaluate: this program has no evaluation; leave it out");
   } else {

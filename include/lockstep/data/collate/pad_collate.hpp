@@ -85,7 +85,7 @@ struct PadCollate {
   [[nodiscard]] detail::CollateOptions column_options() const noexcept {
     return {"PadCollate", value, multiple, length, largest_bucket, side, mask, segment_plans};
   }
-  static void require(bool holds, char const* what, Index is, char const* rule) {
+  [[gnu::cold]] static void require(bool holds, char const* what, Index is, char const* rule) {
     if (!holds) {
       throw ConfigError(std::string("PadCollate: ") + what + " is " + std::to_string(is) + "; it must be " + rule);
     }

@@ -103,7 +103,7 @@ class DataLoader {
   using Held [[deprecated("DataLoader::HeldBatches")]] = HeldBatches;
 
   /// @throws ConfigError if an option is out of range
-  DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
+  [[gnu::cold]] DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
     require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
     require(options.workers >= 0 && options.workers <= max_threads, "workers", options.workers,
@@ -175,7 +175,7 @@ class DataLoader {
   /// @throws ConfigError if the micro-step does not exist, or the dataset's size has changed
   /// @throws ConfigError if the sampler's order is for another batch size or number of shards
   /// @throws ConfigError in a fork of the process that made the loader
-  void start(Split split, Index epoch, Index step, Index last_epoch) {
+  [[gnu::cold]] void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
     consumer_thread_ = std::this_thread::get_id();
@@ -211,7 +211,7 @@ class DataLoader {
     return data::order_fingerprint(static_cast<Index>(core_->dataset().size()), core_->order());
   }
   /// @throws DataError if the state belongs to other data or another order
-  void check(LoaderState const& state) const {
+  [[gnu::cold]] void check(LoaderState const& state) const {
     if (state.fingerprint != fingerprint() || state.samples != samples()) {
       throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
                       state.fingerprint + ", and the dataset and its order have " + std::to_string(samples()) +
@@ -269,7 +269,7 @@ class DataLoader {
     else
       static_cast<void>(new (std::nothrow) std::shared_ptr<Core>(std::move(core_)));
   }
-  void check(Split const& split, Index epoch, Index last_epoch) const {
+  [[gnu::cold]] void check(Split const& split, Index epoch, Index last_epoch) const {
     expect_own_process();
     require(split.all >= 1, "split.all", split.all, "at least 1");
     require(split.count >= 1, "split.count", split.count, "at least 1");

@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 template <Order O>
-[[nodiscard]] std::uint64_t hash_order(Index samples, O const& order) {
+[[nodiscard, gnu::cold]] std::uint64_t hash_order(Index samples, O const& order) {
   auto const size = static_cast<Index>(order.size());
   auto hash =
       mix(mix("lockstep.data.fingerprint"), static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(size));
@@ -37,7 +37,7 @@ template <Order O>
 /// of samples, some positions of the order, and the dataset's own fingerprint, if any. If the dataset draws samples,
 /// also depends on the seed that it draws from. Reads no sample.
 template <Dataset D, Order O>
-[[nodiscard]] std::string fingerprint(D const& dataset, O const& order, std::uint64_t seed = 0) {
+[[nodiscard, gnu::cold]] std::string fingerprint(D const& dataset, O const& order, std::uint64_t seed = 0) {
   auto hash = detail::hash_order(static_cast<Index>(dataset.size()), order);
   if constexpr (HasFingerprint<D>) hash = mix(hash, dataset.fingerprint());
   if constexpr (DrawsSamples<D>)

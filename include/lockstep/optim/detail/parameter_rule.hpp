@@ -46,7 +46,7 @@ class ParameterRule {
   }
 
   /// @throws ConfigError for a factor that is below zero or not finite
-  [[nodiscard]] double operator()(std::string_view name, std::span<Index const> shape) const {
+  [[nodiscard, gnu::cold]] double operator()(std::string_view name, std::span<Index const> shape) const {
     if (choice_) return choice_(name, shape) ? 1 : 0;
     auto const factor = call_ ? call_(captured_, name, shape) : factor_(name, shape);
     if (factor >= 0 && std::isfinite(factor)) return factor;

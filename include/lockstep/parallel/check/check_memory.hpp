@@ -61,7 +61,7 @@ inline constexpr double blas_buffer = 0;
 /// enters the first shard's GPU.
 /// @throws ConfigError that names what is needed, what is free, and remedies; CudaError if a GPU cannot be used
 template <class Replica, class Optimizer, class Policy>
-void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
+[[gnu::cold]] void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   using Space = typename Replica::Space;
   if (policy.shards() < 1) return;  // the session refuses it
   auto const floats = sizeof(float) * static_cast<double>(layout.size());

@@ -52,7 +52,8 @@ struct DataParallel {
     /// @shape values [layout.size()], the whole arena
     /// @throws ConfigError if the policy has no device
     template <class Policy>
-    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+    [[gnu::cold]] Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
+                          std::span<float const> values)
         : layout_(layout),
           buffer_policy_(policy.buffers),
           threads_(checked(policy.devices)),
@@ -117,7 +118,7 @@ struct DataParallel {
 
     /// Compares the bits of all devices' parameters, before an update. Only the first device has optimizer state.
     /// @throws CollectiveMismatch if they differ, with the first parameter that differs, and the devices
-    void check_replicas(Index step) override {
+    [[gnu::cold]] void check_replicas(Index step) override {
       auto const each_has = layout_.entries().size();
       std::vector<Checksum> all(replicas_.size() * each_has);
       on_devices([&](int device, DeviceReplica& replica) {
@@ -130,7 +131,7 @@ struct DataParallel {
     }
 
     /// Makes the buffers of all replicas equal, according to the policy.
-    void synchronize_buffers() override {
+    [[gnu::cold]] void synchronize_buffers() override {
       auto all = replicas_[0]->buffers();
       if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) {
@@ -150,7 +151,7 @@ struct DataParallel {
       });
     }
 
-    void restore(SessionState& state) override {
+    [[gnu::cold]] void restore(SessionState& state) override {
       on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();
         replica.set_values(state.values());
@@ -165,7 +166,7 @@ struct DataParallel {
       std::fill(busy_.begin(), busy_.end(), 0.0);
       return phases;
     }
-    [[nodiscard]] SessionReport report() override {
+    [[nodiscard, gnu::cold]] SessionReport report() override {
       SessionReport report;
       report.buckets = ready_times_.times();
       std::vector<double> used(replicas_[0]->used().size());

@@ -105,7 +105,8 @@ struct DistributedDataParallel {
     /// @throws CollectiveMismatch if a rank has other parameters, activations, buckets, backend, build or instructions,
     /// with the rank and both values; ConfigError for a wire format that does not fit
     template <class Policy>
-    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+    [[gnu::cold]] Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
+                          std::span<float const> values)
         : communicator_(agreed(policy, layout)),
           layout_(layout),
           buffer_policy_(policy.buffers),
@@ -216,7 +217,7 @@ struct DistributedDataParallel {
     }
 
     /// Makes the buffers of all ranks equal, according to the policy.   @collective
-    void synchronize_buffers() override {
+    [[gnu::cold]] void synchronize_buffers() override {
       auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
@@ -249,7 +250,7 @@ struct DistributedDataParallel {
       }
     }
     /// Resumes all ranks from rank 0's state, and copies it to `state` on all ranks.   @collective
-    void restore(SessionState& state) override {
+    [[gnu::cold]] void restore(SessionState& state) override {
       detail::broadcast_bytes(communicator_, state.numbers().data(), state.numbers().size_bytes());
       detail::broadcast_bytes(communicator_, state.text.data(), state.text.size());
       replica_.set_values(state.values());
@@ -264,7 +265,7 @@ struct DistributedDataParallel {
       phases.backward -= inside;
       return phases;
     }
-    [[nodiscard]] SessionReport report() override {
+    [[nodiscard, gnu::cold]] SessionReport report() override {
       std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
       peak[static_cast<std::size_t>(communicator_.rank())] =
           static_cast<double>(replica_.bytes() + state_.bytes() + wire_.bytes());

@@ -30,7 +30,8 @@ struct SingleDevice {
     /// Creates the replica. `policy` is a SingleDevice, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena
     template <class Policy>
-    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+    [[gnu::cold]] Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
+                          std::span<float const> values)
         : replica_(model, layout, policy.place(0)), state_(layout), ready_times_(replica_) {
       replica_.set_values(values);
     }
@@ -63,17 +64,17 @@ struct SingleDevice {
     void all_reduce(std::span<double>) override {}
 
     /// Copies the first shard's buffers to every shard.
-    void synchronize_buffers() override {
+    [[gnu::cold]] void synchronize_buffers() override {
       if (replica_.shards() > 1) replica_.set_buffers(replica_.buffers());
     }
 
-    void restore(SessionState& state) override {
+    [[gnu::cold]] void restore(SessionState& state) override {
       replica_.set_values(state.values());
       replica_.set_buffers(state.buffers());
       state_.set_moments(state, replica_.device());
     }
     [[nodiscard]] PhaseSeconds take_phases() override { return replica_.device().take_phases(); }
-    [[nodiscard]] SessionReport report() override {
+    [[nodiscard, gnu::cold]] SessionReport report() override {
       return {ready_times_.times(), {replica_.bytes() + state_.bytes()}, replica_.unused(replica_.used())};
     }
 

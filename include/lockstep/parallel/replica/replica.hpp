@@ -64,8 +64,8 @@ class Replica {
   /// Creates the replica; the calling thread enters the device. Allocates `gradients` and `values` if they are empty.
   /// Model and layout must outlive the replica.
   /// @shape gradients, values [layout.size()] zeroed floats of the replica's space
-  Replica(Model const& model, nn::ParameterLayout const& layout, Place const& place, memory::Block gradients = {},
-          memory::Block values = {})
+  [[gnu::cold]] Replica(Model const& model, nn::ParameterLayout const& layout, Place const& place,
+                        memory::Block gradients = {}, memory::Block values = {})
       : model_(&model),
         layout_(&layout),
         device_(place),
@@ -218,7 +218,7 @@ class Replica {
   /// Returns, for each parameter in the layout's order, 1 if a step so far has used it, else 0.
   [[nodiscard]] std::vector<double> const& used() const noexcept { return used_; }
   /// Returns the names of parameters that are not frozen and have 0 in `used`, which may be summed over replicas.
-  [[nodiscard]] std::vector<std::string> unused(std::span<double const> used) const {
+  [[nodiscard, gnu::cold]] std::vector<std::string> unused(std::span<double const> used) const {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < used.size(); ++i)
       if (auto const& entry = layout_->entries()[i]; used[i] == 0 && entry.size > 0 && !entry.frozen)

@@ -79,7 +79,7 @@ class Trainer {
 
   /// Initializes the parameters from `seed`, which also keys all random operations.
   /// @throws ConfigError, before it allocates anything, if parameters and optimizer state exceed the free memory
-  Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
+  [[gnu::cold]] Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
       : model_(std::move(model)),
         optimizer_(std::move(optimizer)),
         policy_(std::move(policy)),
@@ -100,7 +100,7 @@ class Trainer {
   /// @collective with DistributedDataParallel: every rank loads an equal file
   /// @throws DataError if the file does not fit the model, CollectiveMismatch if ranks loaded different parameters
   /// @throws ConfigError if nothing of the model is selected, or within an evaluation by averages
-  train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
+  [[gnu::cold]] train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
     auto const turn = call();
     std::array<double, 1> barrier{};
     session_.all_reduce(barrier);  // barrier: completes a save by the first rank
@@ -138,7 +138,7 @@ class Trainer {
   }
   /// Saves parameters, buffers and strings on the first rank, for `load`, which waits for the save on all ranks, and
   /// for a Predictor.   @throws DataError if the file cannot be written
-  void save(std::string const& path, train::Metadata const& metadata = {}) const {
+  [[gnu::cold]] void save(std::string const& path, train::Metadata const& metadata = {}) const {
     auto const turn = call();
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
@@ -240,7 +240,7 @@ class Trainer {
   [[nodiscard]] train::TrainingState& state() noexcept { return state_; }
 
  private:
-  [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
+  [[nodiscard, gnu::cold]] std::vector<float> initial_values(std::uint64_t seed) {
     parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
     if (Session::spans_ranks && rank() > 0) return {};  // rank 0 sends its own
     return nn::initial_values(layout_, seed, policy_.threads_each());
@@ -249,7 +249,8 @@ class Trainer {
     return {guard_, "Trainer", "make all calls from one thread, or use a lock"};
   }
   template <class Evaluation>
-  train::EvaluationReport evaluate_all(Evaluation const& evaluation, train::ProgressCallback const& on_progress) {
+  [[gnu::cold]] train::EvaluationReport evaluate_all(Evaluation const& evaluation,
+                                                     train::ProgressCallback const& on_progress) {
     return train::detail::combined_report(evaluation, [&](std::string const& prefix, auto const& each) {
       return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), on_progress);
     });
@@ -269,7 +270,7 @@ class Trainer {
 
   /// Calls f(values, buffers) with copies, which all replicas then take.
   template <class F>
-  void replace_parameters(char const* what, F const& f) {
+  [[gnu::cold]] void replace_parameters(char const* what, F const& f) {
     auto const turn = call();
     state_.expect_parameters(what);
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
@@ -278,7 +279,7 @@ class Trainer {
     train::detail::set_values_and_buffers(session_, layout_, values, buffers);
   }
   template <class Loader, class Evaluation>
-  train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
+  [[gnu::cold]] train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
     train::detail::check_options(options);
     optim::check(optimizer_);
@@ -319,7 +320,7 @@ class Trainer {
   }
 
   template <class Fit, class Feed>
-  void make_step(Fit& fit, Feed& feed, FitOptions const& options) {
+  [[gnu::noinline]] void make_step(Fit& fit, Feed& feed, FitOptions const& options) {
     auto const& plan = fit.plan();
     auto const before = fit.record().steps;
     auto const begin = plan.begin(before), end = plan.end(before);
@@ -363,8 +364,8 @@ class Trainer {
 
   /// Computes forward and backward of one batch, without a reduction of gradients, and evaluates one batch.
   template <class Loader, class Evaluation>
-  void run_dry(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
-               train::detail::FitPlan const& plan, train::RunRecord& record) {
+  [[gnu::cold]] void run_dry(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
+                             train::detail::FitPlan const& plan, train::RunRecord& record) {
     auto const epoch = plan.trainer_epoch(record.steps);
     train::detail::start_loader<typename Session::DeviceReplica>(loader, split(), epoch, plan.begin(record.steps),
                                                                  epoch + 1);

@@ -76,7 +76,7 @@ struct BatchMaker {
     return true;
   }
   /// Removes the failed rows of a batch, or replaces their samples; returns the number of failed rows.
-  Index handle_failed_rows(Job& job) const {
+  [[gnu::cold]] Index handle_failed_rows(Job& job) const {
     auto& shard = *job.shard;
     auto const count = static_cast<Index>(shard.failed.size()) - shard.missing;
     if (sequential || options.on_failure == OnFailure::skip) {

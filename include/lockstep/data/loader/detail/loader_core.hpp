@@ -32,8 +32,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// Returns the message for a `next` that waits longer than its deadline: the current work of the first `threads`
 /// workers.
 template <class D, class Workers, class Slot>
-[[nodiscard]] std::string deadline_message(D const& dataset, Workers const& workers, std::size_t threads,
-                                           Slot const& slot, double deadline_seconds) {
+[[nodiscard, gnu::cold]] std::string deadline_message(D const& dataset, Workers const& workers, std::size_t threads,
+                                                      Slot const& slot, double deadline_seconds) {
   auto const now = Clock::seconds();
   auto const seconds = [](double s) { return std::to_string(static_cast<Index>(s * 1000)) + " ms"; };
   auto out = "DataLoader: no batch within " + seconds(deadline_seconds) + " for epoch " + std::to_string(slot.epoch) +
@@ -62,7 +62,7 @@ class LoaderCore {
   using Slot = LoaderSlot<D, C, LayoutOf<O>>;
   using Shard = LoaderShard<D, C>;
 
-  LoaderCore(D dataset, O order, C collate, DataLoaderOptions const& options)
+  [[gnu::cold]] LoaderCore(D dataset, O order, C collate, DataLoaderOptions const& options)
       : maker_{std::move(dataset), std::move(order), std::move(collate), options},
         slots_(static_cast<std::size_t>(std::max(options.prefetch, 1) + 1)) {
     queue_.reserve(slots_.size());
@@ -95,7 +95,7 @@ class LoaderCore {
   }
 
   /// Starts delivery at a micro-step of an epoch whose micro-steps are counted from the position `first`.
-  void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay) {
+  [[gnu::cold]] void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay) {
     std::unique_lock lock(mutex_);
     cancel(lock);
     while (static_cast<int>(threads_.size()) < options().workers) add_worker();
@@ -165,7 +165,7 @@ class LoaderCore {
   }
 
   /// Ends the threads; held batches stay valid.
-  void stop() noexcept {
+  [[gnu::cold]] void stop() noexcept {
     std::vector<std::thread> threads;
     {
       std::unique_lock lock(mutex_);
@@ -177,7 +177,7 @@ class LoaderCore {
     for (auto& thread : threads) thread.join();
   }
 
-  [[nodiscard]] LoaderStats stats() const {
+  [[nodiscard, gnu::cold]] LoaderStats stats() const {
     std::lock_guard lock(mutex_);
     auto out = stats_;
     out.elapsed_seconds = started_ == 0 ? 0 : Clock::seconds() - started_;
@@ -196,7 +196,7 @@ class LoaderCore {
     return std::min(options().batch_size, static_cast<Index>(order().size()));
   }
 
-  void add_worker() {
+  [[gnu::cold]] void add_worker() {
     workers_.push_back(std::make_unique<Worker>(dataset()));
     try {
       threads_.reserve(threads_.size() + 1);
@@ -380,7 +380,7 @@ class LoaderCore {
   }
 
   /// Cancels unfinished batches and waits until no worker uses them.
-  void cancel(std::unique_lock<std::mutex>& lock) {
+  [[gnu::cold]] void cancel(std::unique_lock<std::mutex>& lock) {
     generation_.fetch_add(1, std::memory_order_relaxed);
     queue_.clear();
     last_epoch_ = epoch_;  // nothing is left to queue
@@ -388,7 +388,7 @@ class LoaderCore {
     free_.clear();  // not earlier: other threads may have released batches during the wait
   }
 
-  [[noreturn]] void refuse_next() const {
+  [[noreturn, gnu::cold]] void refuse_next() const {
     if (epoch_ < last_epoch_) {
       throw ConfigError("DataLoader: all " + std::to_string(slots_.size()) +
                         " batches of the ring are held; release one before you call `next`, or raise `prefetch`");

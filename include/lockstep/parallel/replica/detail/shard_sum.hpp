@@ -29,7 +29,7 @@ class ShardSum {
 
   /// @param shards a power of two
   /// @param tables their bits must outlive this object
-  ShardSum(int shards, Index size, std::span<kernel::TouchedRows const> tables)
+  [[gnu::cold]] ShardSum(int shards, Index size, std::span<kernel::TouchedRows const> tables)
       : shards_(static_cast<unsigned>(shards)), size_(size), tables_(tables.begin(), tables.end()) {
     for (unsigned n = 1; n < shards_; n *= 2) pending_.push_back(make());
   }
@@ -97,7 +97,7 @@ class ShardSum {
     std::vector<std::uint8_t> written;        // flags of a saved shard
   };
 
-  [[nodiscard]] Node make() const {
+  [[nodiscard, gnu::cold]] Node make() const {
     std::size_t words = 0;
     for (auto const& table : tables_) words += table.bits().size();
     Node node{memory::Buffer<float, Space>(size_, memory::DefaultResource<Space>{}),

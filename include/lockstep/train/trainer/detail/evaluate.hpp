@@ -48,7 +48,7 @@ template <class... Metrics>
 }
 /// @throws ConfigError that names a metric whose number of totals has changed
 template <class... Metrics>
-void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const& before) {
+[[gnu::cold]] void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const& before) {
   auto const after = sizes_of(metrics);
   std::size_t i = 0;
   auto const check = [&](auto const& metric) {
@@ -64,7 +64,7 @@ void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const
 
 /// Checks that the loss has a weight, as a mean over weight 0 would look perfect.
 /// @throws DataError if the weight is 0
-inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
+[[gnu::cold]] inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
   if (loss.weight != 0) return;
   throw DataError(
       "evaluate" + evaluation_label(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
@@ -78,9 +78,10 @@ inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const
 /// on_progress(done, steps) after each step, if `on_progress` is not empty.
 /// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
 template <class Session, class Loader, class... Metrics>
-[[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split, std::string const& prefix,
-                                        Evaluation<Loader, Metrics...> const& evaluation, Index steps,
-                                        ProgressCallback const& on_progress = {}) {
+[[nodiscard, gnu::cold]] EvaluationReport evaluate(Session& session, data::Split const& split,
+                                                   std::string const& prefix,
+                                                   Evaluation<Loader, Metrics...> const& evaluation, Index steps,
+                                                   ProgressCallback const& on_progress = {}) {
   auto const shards = split.count;
   std::vector<ShardTotals<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
   auto const sizes = sizes_of(parts[0].metrics);
@@ -119,7 +120,7 @@ template <class Session, class Loader, class... Metrics>
 /// Returns the report of the first evaluation by evaluate(prefix, evaluation), with the results of the others as
 /// metrics under their prefix.
 template <class Evaluation, class Evaluate>
-[[nodiscard]] EvaluationReport combined_report(Evaluation const& evaluations, Evaluate const& evaluate) {
+[[nodiscard, gnu::cold]] EvaluationReport combined_report(Evaluation const& evaluations, Evaluate const& evaluate) {
   EvaluationReport all;
   each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
     auto report = evaluate(prefix, evaluation);

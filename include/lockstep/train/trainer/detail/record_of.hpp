@@ -11,8 +11,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Returns the record of a fit before it begins.
 /// @throws ConfigError if the loss is scaled and loss_scaler is out of range
 template <class Policy>
-[[nodiscard]] RunRecord record_of(parallel::AnySession const& session, Policy const& policy,
-                                  nn::ParameterLayout const& layout, Index batch_size, FitOptions const& options) {
+[[nodiscard, gnu::cold]] RunRecord record_of(parallel::AnySession const& session, Policy const& policy,
+                                             nn::ParameterLayout const& layout, Index batch_size,
+                                             FitOptions const& options) {
   RunRecord record;
   record.parallel = policy.name();
   record.engine = policy.engine();

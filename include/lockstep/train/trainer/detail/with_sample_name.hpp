@@ -9,7 +9,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Rethrows the error with the sample's name appended, or unchanged without a name.
-[[noreturn]] inline void throw_named(RowError const& error, std::string const& sample) {
+[[noreturn, gnu::cold]] inline void throw_named(RowError const& error, std::string const& sample) {
   if (sample.empty()) throw;
   throw RowError(
       std::string(error.what()) + "; row " + std::to_string(error.row()) + " of the loader's batch is " + sample,
