@@ -23,8 +23,8 @@
 // sample does not cover. `put` copies a member into its row, `finish` processes the column after its rows are written.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-template <Number T, std::size_t N, class Sample>
-void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
+template <Number T, std::size_t Count, class Sample>
+void lay_out(RaggedColumn<T, HostSpace, Count>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
              CollateOptions const& options) {
   auto* const offsets = slab.template take_elements<Index>(rows + 1);
   offsets[0] = 0;
@@ -34,13 +34,13 @@ void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>&
   });
   column.offsets = {offsets, {rows + 1}};
   column.values.extent[0] = offsets[rows];
-  if constexpr (N != 0) column.values.extent[1] = static_cast<Index>(N);
+  if constexpr (Count != 0) column.values.extent[1] = static_cast<Index>(Count);
   column.values.data = slab.template take_elements<T>(column.values.size());
 }
 
-template <Number T, std::size_t N>
-void finish(RaggedColumn<T, HostSpace, N>& column, Slab& slab, CollateOptions const& options) {
-  if constexpr (std::same_as<T, std::int32_t> && N == 0) {
+template <Number T, std::size_t Count>
+void finish(RaggedColumn<T, HostSpace, Count>& column, Slab& slab, CollateOptions const& options) {
+  if constexpr (std::same_as<T, std::int32_t> && Count == 0) {
     if (options.segment_plans == SegmentPlans::none) return;
     auto& plan = slab.take_segment_plan();
     plan.build(column.values.span());
