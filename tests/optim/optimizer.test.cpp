@@ -39,7 +39,7 @@ TEST_CASE("an optimizer without optional members has their defaults") {
   int described = 0;
   optim::describe(SignDescent{}, [&](auto&&...) { ++described; });
   CHECK(described == 0);
-  CHECK_NOTHROW(optim::check(SignDescent{.learning_rate = -1}));
+  CHECK_NOTHROW(optim::check_settings(SignDescent{.learning_rate = -1}));
   CHECK(optim::name_of<SignDescent>().empty());
   static_assert(!optim::takes_touched_rows<SignDescent>());
 }

@@ -39,7 +39,7 @@ struct Averaged : O {
   }
   /// @throws ConfigError for a setting out of range
   void check() const {
-    optim::check(static_cast<O const&>(*this));
+    optim::check_settings(static_cast<O const&>(*this));
     detail::expect_setting("Averaged", "decay", decay, 1);
   }
 

@@ -39,7 +39,7 @@ void describe(O const& optimizer, Each const& each) {
 /// Checks the optimizer's settings by `check()`; by default all settings are valid.
 /// @throws ConfigError for a setting out of range
 template <class O>
-void check(O const& optimizer) {
+void check_settings(O const& optimizer) {
   if constexpr (requires { optimizer.check(); }) optimizer.check();
 }
 /// Returns whether the optimizer's step reads Slice::touched, by `takes_touched_rows`; false by default.

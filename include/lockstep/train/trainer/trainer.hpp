@@ -282,7 +282,7 @@ class Trainer {
   [[gnu::cold]] train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
     train::detail::check_options(options);
-    optim::check(optimizer_);
+    optim::check_settings(optimizer_);
     train::detail::MetricNames const metric_names(evaluation);
     train::detail::check_loaders(loader, evaluation, split());
     train::detail::check_evaluation(metric_names, evaluates, options);

@@ -67,7 +67,7 @@ void check_step(StepOptions const& options, Optimizer const& optimizer, std::siz
                         "; it must be a finite number of at least 0");
   };
   not_negative("rate_factor", options.rate_factor), not_negative("clip_norm", options.clip_norm);
-  optim::check(optimizer);
+  optim::check_settings(optimizer);
 }
 
 }}}  // namespace lockstep::train::detail
