@@ -21,6 +21,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/core/parse_real.hpp>
 #include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/philox.hpp>
@@ -279,6 +280,7 @@
 #include <lockstep/parallel/device.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/device_work.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>
 #include <lockstep/parallel/gradients/gradient_buckets.hpp>
 #include <lockstep/parallel/gradients/row_exchange.hpp>

@@ -19,6 +19,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 
 namespace CLI {
 class App;
@@ -50,10 +51,15 @@ class Command {
   /// Adds a flag whose value take(name, value) reads; `names` may have aliases: "--parallel,--multi-gpu".
   void add(std::string const& names, std::string const& help,
            std::function<void(std::string const&, std::string const&)> const& take, Takes takes = Takes::value);
+  /// Adds the flag of an option, which writes into its variable. `initial` replaces {} in its help.
+  void add(OptionDescriptor const& option, std::string const& initial = "");
+  /// Adds the flag of an option whose value take(name, value) reads.
+  void add(OptionDescriptor const& option, std::function<void(std::string const&, std::string const&)> const& take,
+           Takes takes = Takes::value);
   /// Adds a flag without a value, which sets `value`.
   void add(std::string const& names, bool& value, std::string const& help);
-  /// Accepts the synonyms of other trainers for these flags, and settings that are constant here, as
-  /// detail/synonyms.hpp lists them.
+  /// Accepts the synonyms of other trainers for these flags, and settings that are constant here. The synonyms are
+  /// those of the options' descriptors and of detail/synonyms.hpp.
   void add_synonyms();
   /// Adds --config FILE, whose values apply to flags that are not on the command line.
   void add_config();
@@ -100,22 +106,13 @@ class Command {
   void add(std::string const& names, T& value, std::vector<std::pair<std::string, std::type_identity_t<T>>> choices,
            std::string const& help) {
     std::vector<std::string> words;
-    std::string all, own;
+    std::string own;
     for (auto const& [word, meaning] : choices) {
       words.push_back(word);
-      all += (all.empty() ? "" : ", ") + word;
       if constexpr (std::equality_comparable<T>)
         if (value == meaning) own = word;
     }
-    add(names, help + " (" + all + default_of(own) + ")",
-        [&value, choices, words, all](auto const& name, auto const& text) {
-          for (auto const& [word, meaning] : choices) {
-            if (word != text && word != detail::FlagNames::with_dashes(text)) continue;
-            value = meaning;
-            return;
-          }
-          throw ConfigError(name + " " + text + ": must be one of " + all + "; the nearest is " + nearest(text, words));
-        });
+    add_words(names, std::move(words), own, help, [&value, choices](std::size_t i) { value = choices[i].second; });
     if constexpr (std::equality_comparable<T>)
       flags_.back().value = [&value, choices] {
         for (auto const& [word, meaning] : choices)
@@ -182,6 +179,8 @@ class Command {
   [[nodiscard]] bool given(std::string_view name) const;
   /// Returns one sentence for each setting that was accepted without effect, and for each choice. Call after `parse`.
   [[nodiscard]] std::vector<std::string> notes() const { return names_.notes(); }
+  /// Returns the synonyms of flags, sorted by flag.
+  [[nodiscard]] std::vector<detail::OtherNames> const& synonyms() const noexcept { return names_.synonyms(); }
   /// Returns the number of flags.
   [[nodiscard]] std::size_t size() const noexcept { return flags_.size(); }
   [[nodiscard]] std::string help() const;
@@ -199,6 +198,12 @@ class Command {
     std::function<std::string()> value = nullptr;
     bool is_text = false;
   };
+  /// Adds a flag of one of `words`; set(i) is called with the index of the given one.
+  void add_words(std::string const& names, std::vector<std::string> words, std::string const& initial,
+                 std::string const& help, std::function<void(std::size_t)> const& set);
+  template <class T>
+  void add_number(std::string const& names, OptionVariable const& variable, OptionRange const& range,
+                  std::string const& help);
   static std::string default_of(std::string const& value) { return value.empty() ? "" : "; default " + value; }
   Flag& enter(std::string const& names, std::function<void(std::string const&, std::string const&)> take, Takes takes);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
+#include <limits>
 #include <CLI/CLI.hpp>
 
 #include <lockstep/app/command.hpp>
@@ -23,6 +25,69 @@ LOCKSTEP_INLINE void Command::add(std::string const& names, std::string const& h
   flag.option = app_->add_option_function<std::string>(
       names, [name = flag.name, take](std::string const& text) { take(name, text); }, help);
   flag.option->type_name("");
+}
+
+LOCKSTEP_INLINE void Command::add(OptionDescriptor const& option, std::string const& initial) {
+  auto const variable = option.flag.words.empty() ? option.variable : option.variable.with_words(option.flag.words);
+  std::string const names(option.flag.names);
+  std::string help(option.flag.help);
+  if (auto const at = help.find("{}"); at != std::string::npos) help.replace(at, 2, initial);
+  if (!option.flag.heading.empty()) group(std::string(option.flag.heading));
+  auto const range = option.flag.range.value_or(option.range);
+  if (!variable.words().empty()) {
+    std::vector<std::string> words;
+    for (auto const& each : variable.words()) words.emplace_back(each.word);
+    add_words(names, std::move(words), variable.text(), help,
+              [variable](std::size_t i) { variable.write(variable.words()[i].value); });
+    flags_.back().value = [variable] { return variable.text().empty() ? not_given : variable.text(); };
+  } else if (variable.kind() == OptionVariable::Kind::boolean) {
+    add(names, variable.boolean(), help);
+  } else if (variable.kind() == OptionVariable::Kind::text) {
+    add(names, variable.string(), help);
+  } else if (variable.kind() == OptionVariable::Kind::real) {
+    add_number<double>(names, variable, range, help);
+  } else if (variable.kind() == OptionVariable::Kind::natural) {
+    add_number<std::uint64_t>(names, variable, range, help);
+  } else {
+    add_number<Index>(names, variable, range, help);
+  }
+  names_.add_synonyms(option.flag.names.substr(0, option.flag.names.find(',')), option.flag.synonyms);
+}
+
+LOCKSTEP_INLINE void Command::add(OptionDescriptor const& option,
+                                  std::function<void(std::string const&, std::string const&)> const& take,
+                                  Takes takes) {
+  if (!option.flag.heading.empty()) group(std::string(option.flag.heading));
+  add(std::string(option.flag.names), std::string(option.flag.help), take, takes);
+  names_.add_synonyms(option.flag.names.substr(0, option.flag.names.find(',')), option.flag.synonyms);
+}
+
+template <class T>
+void Command::add_number(std::string const& names, OptionVariable const& variable, OptionRange const& range,
+                         std::string const& help) {
+  auto const least = std::isinf(range.least) ? std::numeric_limits<T>::lowest() : static_cast<T>(range.least),
+             most = std::isinf(range.most) ? std::numeric_limits<T>::max() : static_cast<T>(range.most);
+  add(names, help + " (" + detail::range_sentence(least, most) + default_of(variable.text()) + ")",
+      [variable, least, most](auto const& name, auto const& text) {
+        auto const value = detail::parse_number<T>(name, text, least, most);
+        if constexpr (std::is_floating_point_v<T>)
+          variable.write(value);
+        else
+          variable.write(static_cast<Index>(value));
+      });
+  flags_.back().value = [variable] { return variable.text().empty() ? not_given : variable.text(); };
+}
+
+LOCKSTEP_INLINE void Command::add_words(std::string const& names, std::vector<std::string> words,
+                                        std::string const& initial, std::string const& help,
+                                        std::function<void(std::size_t)> const& set) {
+  std::string all;
+  for (auto const& word : words) all += (all.empty() ? "" : ", ") + word;
+  add(names, help + " (" + all + default_of(initial) + ")", [words, all, set](auto const& name, auto const& text) {
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (words[i] == text || words[i] == detail::FlagNames::with_dashes(text)) return set(i);
+    throw ConfigError(name + " " + text + ": must be one of " + all + "; the nearest is " + nearest(text, words));
+  });
 }
 
 LOCKSTEP_INLINE void Command::add(std::string const& names, bool& value, std::string const& help) {

@@ -11,16 +11,21 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/launch/engine.hpp>
+#include <lockstep/launch/options.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/schedule.hpp>
-#include <lockstep/parallel/wire_format.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/scaling/fabric.hpp>
+#include <lockstep/train/trainer/fit_options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Values of the flags that all trainers share. The initial values are the defaults. An example derives from it to
 /// change defaults and to add flags, with a member `void flags(app::Command&)`.
-struct Options {
+///
+/// Flags of options that have no member here write into `fit_options`, `loader_options` and `launch_options`. A member
+/// such as `patience` applies instead of the option that it stands for, `fit_options.patience`.
+struct Options : parallel::DistributedOptions {
   std::string program;  ///< the example's name, as in run.json
 
   Parallel parallel = Parallel::single;
@@ -63,11 +68,8 @@ struct Options {
   data::OnFailure on_failure = data::OnFailure::raise;  ///< treatment of a sample that cannot be read
   std::optional<double> bucket_cap_mb;                  ///< unset: measured
   Index check_replicas_every = 0;                       ///< optimizer steps; 0: never
-  bool shard_optimizer = false;  ///< with ddp: each rank keeps only its part of the optimizer's state
-  bool timed_products = false;   ///< on GPUs: choose the fastest GEMM algorithms after the first step
-  /// Element type in which ddp sends gradients.
-  parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
-  int reproducible = 0;  ///< shards per micro-step for any ranks and devices; 0: one per device
+  bool timed_products = false;  ///< on GPUs: choose the fastest GEMM algorithms after the first step
+  int reproducible = 0;         ///< shards per micro-step for any ranks and devices; 0: one per device
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: no output
   bool trace = false;          ///< record some steps, for save_dir
@@ -86,6 +88,10 @@ struct Options {
 
   bool evaluate = false;  ///< evaluate the parameters of init_from instead of training
   bool dry_run = false;   ///< check all that can be checked, without training or output
+
+  FitOptions fit_options = {};
+  data::DataLoaderOptions loader_options = {};
+  launch::Options launch_options = {};
 
   std::vector<std::string> command_line;                      ///< arguments, including those of a configuration file
   std::vector<std::pair<std::string, std::string>> settings;  ///< values of all flags, by name

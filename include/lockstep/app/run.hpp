@@ -18,6 +18,7 @@
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/common_flags.hpp>
+#include <lockstep/app/detail/given_flags.hpp>
 #include <lockstep/app/detail/hints.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/precision.hpp>

@@ -17,18 +17,13 @@ LOCKSTEP_INLINE std::string host_name() {
 }
 
 LOCKSTEP_INLINE launch::Options launch_options(Options const& options, launch::Environment const& place) {
-  launch::Options ranks;
+  auto ranks = options.launch_options;
+  GivenFlags::assign(launch::describe(ranks), options);
   ranks.nproc = options.nproc;
-  ranks.max_restarts = options.max_restarts;
   ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
   ranks.arguments = options.command_line;
   ranks.engine = options.engine;
-  ranks.join_seconds = options.join_timeout;
-  ranks.limits.stall_seconds =
-      options.stall_timeout > 0 ? options.stall_timeout : std::numeric_limits<double>::infinity();
-  ranks.limits.silence_seconds = options.host_timeout;
-  ranks.master_address = options.master_address;
-  ranks.master_port = static_cast<std::uint16_t>(options.master_port);
+  if (options.stall_timeout == 0) ranks.limits.stall_seconds = std::numeric_limits<double>::infinity();
   if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::request_stop;
   ranks.line = [](int rank, int stream, std::string const& line) {
     auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";

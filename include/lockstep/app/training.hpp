@@ -15,6 +15,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/additions.hpp>
 #include <lockstep/app/detail/evaluate_alone.hpp>
+#include <lockstep/app/detail/given_flags.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
 #include <lockstep/app/detail/optimizer_settings.hpp>
@@ -27,6 +28,7 @@
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/on_cuda.hpp>
@@ -58,12 +60,11 @@ class Training : public detail::Additions {
   /// Returns whether this is rank 0, which prints and saves.
   [[nodiscard]] bool is_main_rank() const noexcept { return output_.is_main_rank(); }
   [[deprecated("is_main_rank"), nodiscard]] bool speaks() const noexcept { return is_main_rank(); }
-  [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
-    return {.batch_size = options_.shard_size(),
-            .workers = options_.num_workers,
-            .prefetch = options_.prefetch,
-            .on_failure = options_.on_failure,
-            .seed = options_.seed};
+  [[nodiscard]] data::DataLoaderOptions loader_options() const {
+    auto loader = options_.loader_options;
+    detail::GivenFlags::assign(data::describe(loader), options_);
+    loader.batch_size = options_.shard_size();
+    return loader;
   }
 
   /// Calls f(policy) with the policy of --parallel on the backend of --backend.
@@ -87,22 +88,15 @@ class Training : public detail::Additions {
   [[nodiscard]] FitOptions fit_options(Loader const& loader) const {
     Index const most = options_.max_steps.value_or(std::numeric_limits<Index>::max());
     Index const steps = options_.epochs > 0 ? std::min(epoch_steps(loader) * options_.epochs, most) : most;
-    return {.epochs = options_.epochs,
-            .max_steps = options_.max_steps.value_or(0),
-            .accumulation = options_.grad_accum_steps,
-            .clip_norm = options_.clip_norm.value_or(0),
-            .schedule = {.warmup_steps = std::min(warmup_steps(loader), steps),
-                         .total_steps = steps,
-                         .kind = options_.lr_schedule,
-                         .min_factor = options_.lr_min_factor},
-            .check_replicas_every = options_.check_replicas_every,
-            .evaluate_every_steps = options_.eval_every,
-            .patience = options_.patience,
-            .plateau = {.patience = options_.plateau, .factor = options_.plateau_factor},
-            .best_by = options_.best_by.empty() ? "loss" : options_.best_by,
-            .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),
-            .timed_products = options_.timed_products,
-            .equal_on_all_ranks = options_.equal_on_all_ranks};
+    auto fit = chosen();
+    fit.epochs = options_.epochs;
+    fit.schedule.warmup_steps = std::min(warmup_steps(loader), steps);
+    fit.schedule.total_steps = steps;
+    fit.checkpoints = {};  // rank 0 has some
+    fit.stop = world_.stop_request ? world_.stop_request->token() : std::stop_token();
+    fit.equal_on_all_ranks.insert(fit.equal_on_all_ranks.end(), options_.equal_on_all_ranks.begin(),
+                                  options_.equal_on_all_ranks.end());
+    return fit;
   }
 
   /// Trains `model` under the policy of --parallel. Rank 0 prints the configuration and the progress. It writes
@@ -199,6 +193,13 @@ class Training : public detail::Additions {
     return record;
   }
 
+  /// Returns the options of a fit that have flags.
+  [[nodiscard]] FitOptions chosen() const {
+    auto fit = options_.fit_options;
+    detail::GivenFlags::assign(describe(fit), options_);
+    return fit;
+  }
+
   template <class Trainer, class Loader, class Evaluation>
   [[gnu::cold]] train::RunRecord run_dry(Trainer& trainer, Loader& loader, Evaluation const& evaluation,
                                          FitOptions fit) const {
@@ -235,12 +236,9 @@ class Training : public detail::Additions {
   }
 
   [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {
-    train::Checkpoints checkpoints{.metadata = metadata};
-    if (output_.saves()) {
-      checkpoints.folder = output_.file("checkpoints");
-      checkpoints.every = options_.checkpoint_every;
-      checkpoints.keep = options_.keep_checkpoints;
-    }
+    auto checkpoints = output_.saves() ? chosen().checkpoints : train::Checkpoints();
+    checkpoints.metadata = metadata;
+    if (output_.saves()) checkpoints.folder = output_.file("checkpoints");
     bool const automatic = options_.resume == Options::automatic, never = options_.resume == Options::never;
     if (output_.saves() && (automatic || world_.restarts > 0))  // restarted ranks resume
       checkpoints.resume = train::newest_checkpoint(checkpoints.folder);
@@ -266,9 +264,9 @@ class Training : public detail::Additions {
   }
   template <class Communicator>
   [[nodiscard]] auto distributed(Communicator communicator) const {
-    return parallel::DistributedDataParallel{std::move(communicator),  bucket_bytes(),
-                                             options_.threads,         parallel::BufferPolicy::first,
-                                             options_.shard_optimizer, options_.gradient_wire};
+    parallel::DistributedDataParallel policy{std::move(communicator), bucket_bytes(), options_.threads};
+    parallel::describe_distributed(policy).assign(parallel::describe_distributed(options_));
+    return policy;
   }
   template <class Policy, class F>
   decltype(auto) on_backend(Policy policy, F& f) const {

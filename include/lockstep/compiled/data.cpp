@@ -2,6 +2,7 @@
 #include <lockstep/data/classes/class_balance.ipp>
 #include <lockstep/data/classes/class_names.ipp>
 #include <lockstep/data/detail/data_file.ipp>
+#include <lockstep/data/loader/data_loader_options.ipp>
 #include <lockstep/data/loader/loader_state.ipp>
 #include <lockstep/data/loader/loader_stats.ipp>
 #include <lockstep/data/text/detail/token_file.ipp>

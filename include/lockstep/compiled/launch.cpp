@@ -4,6 +4,7 @@
 #include <lockstep/launch/detail/supervised_rank.ipp>
 #include <lockstep/launch/environment/detail/launcher_values.ipp>
 #include <lockstep/launch/environment/environment.ipp>
+#include <lockstep/launch/options.ipp>
 #include <lockstep/launch/run/detail/job_key.ipp>
 #include <lockstep/launch/run/detail/local_rendezvous.ipp>
 #include <lockstep/launch/run/detail/multi_host_rank.ipp>

@@ -19,4 +19,5 @@
 #include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>
+#include <lockstep/train/trainer/fit_options.ipp>
 #include <lockstep/train/trainer/trainer_state.ipp>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
@@ -57,4 +58,11 @@ struct Options {
   std::function<void(std::string const&)> report = {};
 };
 
+/// Describes the options that are numbers or strings and have a flag.
+[[nodiscard]] OptionList describe(Options& options);
+
 }}}  // namespace lockstep::launch
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/options.ipp>
+#endif

@@ -10,6 +10,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/parallel/detail/byte_collectives.hpp>
 
@@ -23,6 +24,8 @@ class Agreement {
   void add(std::string_view field, Index value) { add(field, std::to_string(value)); }
   /// Compares values bit by bit.
   void add(std::string_view field, double value);
+  /// Adds the options that must be equal on all ranks: those with a name for the error.
+  void add(OptionList const& options);
 
   /// Compares 128-bit hashes on all ranks, and the values themselves only if hashes differ.
   /// @collective   @throws CollectiveMismatch on all ranks, with the first rank and field that differ and both values

@@ -15,6 +15,20 @@ LOCKSTEP_INLINE void Agreement::add(std::string_view field, double value) {
   add(field, text);
 }
 
+LOCKSTEP_INLINE void Agreement::add(OptionList const& options) {
+  for (auto const& [name, variable, range, field, recorded, flag] : options) {
+    if (field.empty()) continue;
+    auto const content = variable.read();
+    auto const* const integer = std::get_if<Index>(&content);
+    if (auto const* const number = std::get_if<double>(&content))
+      add(field, *number);
+    else if (integer && variable.words().empty())
+      add(field, *integer);
+    else
+      add(field, variable.text());
+  }
+}
+
 LOCKSTEP_INLINE std::string Agreement::next(std::string_view& text) {
   if (text.empty()) return "nothing more";
   std::string entry;

@@ -13,7 +13,7 @@
 #include <lockstep/core/processors.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
-#include <lockstep/parallel/wire_format.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -56,23 +56,20 @@ template <ParallelPolicy Policy>
 }
 
 /// Settings of a policy that a trainer checks and records.
-struct PolicySettings {
+struct PolicySettings : DistributedOptions {
   int reproducible = 0;              ///< shards of a micro-step, if Reproducible fixes them; else 0
-  bool can_shard_optimizer = false;  ///< whether the policy has the option shard_optimizer
-  bool shard_optimizer = false;
-  WireFormat gradient_wire = WireFormat::float32;
+  bool can_shard_optimizer = false;  ///< whether the policy has the members of DistributedOptions
 };
 
-/// Returns a policy's settings. An option that the policy does not have as a member keeps its default.
+/// Returns a policy's settings. Options that the policy does not have as members keep their defaults.
 template <ParallelPolicy Policy>
 [[nodiscard]] PolicySettings settings_of(Policy const& policy) {
   PolicySettings settings;
   if constexpr (requires { policy.shards_each(), policy.all; }) settings.reproducible = policy.all;
-  if constexpr (requires { policy.shard_optimizer; }) {
+  if constexpr (HasDistributedOptions<Policy const>) {
     settings.can_shard_optimizer = true;
-    settings.shard_optimizer = policy.shard_optimizer;
+    describe_distributed(settings).assign(describe_distributed(policy));
   }
-  if constexpr (requires { policy.gradient_wire; }) settings.gradient_wire = policy.gradient_wire;
   return settings;
 }
 

@@ -68,12 +68,12 @@ struct ComparedRun {
   // no derived bound. This is the largest difference that counts as agreement.
   static constexpr double max_rounding_difference = 0.02;
 
-  // Flags for the place and mode of computation, and for files. The batch size shows in the steps.
+  // Flags without a descriptor for the place and mode of computation, and for files. The batch size shows in the steps.
   static constexpr std::string_view ignored_settings =
-      " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
-      "host-timeout join-timeout keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers "
-      "parallel predictions prefetch prefetch-factor reproducible resume save-dir shard-optimizer stall-timeout "
-      "threads timed-products trace ";
+      " backend batch-size bucket-cap-mb config devices engine global-batch-size local-rank nproc parallel predictions "
+      "prefetch-factor reproducible resume save-dir threads trace ";
+  /// Returns whether runs may differ in a setting without a word about it.
+  [[nodiscard]] static bool is_ignored(std::string_view setting);
 
   // An evaluation that is not a number is saved as null.
   static double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/option_descriptor.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/scaling/compared_run.hpp>
+#include <lockstep/train/trainer/fit_options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
@@ -93,13 +98,26 @@ LOCKSTEP_INLINE void ComparedRun::take_metric(json::Value const& final) {
   }
 }
 
+LOCKSTEP_INLINE bool ComparedRun::is_ignored(std::string_view setting) {
+  if (ignored_settings.find(" " + std::string(setting) + " ") != std::string_view::npos) return true;
+  FitOptions fit;
+  data::DataLoaderOptions loader;
+  launch::Options launch;
+  parallel::DistributedOptions distributed;
+  for (auto const& list : {describe(fit), describe(loader), describe(launch), describe_distributed(distributed)})
+    for (auto const& option : list) {
+      auto const flag = option.flag.names.substr(0, option.flag.names.find(','));
+      if (!flag.empty() && flag.substr(2) == setting) return option.flag.compared == Compared::no;
+    }
+  return false;
+}
+
 LOCKSTEP_INLINE std::map<std::string, std::string> ComparedRun::settings_of(json::Value const& run) {
   std::map<std::string, std::string> all;
   auto const* const settings = run.find("settings");
   if (!settings) return all;
   for (auto const& [name, value] : settings->object())
-    if (ignored_settings.find(" " + std::string(name) + " ") == std::string_view::npos)
-      all[std::string(name)] = json::Writer().value(value).text();
+    if (!is_ignored(name)) all[std::string(name)] = json::Writer().value(value).text();
   return all;
 }
 

@@ -11,6 +11,9 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/app/command.hpp>
+#include <lockstep/app/common_flags.hpp>
+#include <lockstep/app/options.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 
 #include "temporary_folder.hpp"
 
@@ -19,10 +22,14 @@ using namespace lockstep_test;
 
 namespace {
 
+enum class Schedule { cosine, inverse_sqrt };
+constexpr OptionWord schedules[] = {{"cosine", Schedule::cosine}, {"inverse-sqrt", Schedule::inverse_sqrt}};
+
 /// Some flags of a trainer.
 struct Flags {
   int width = 128, heads = 4, workers = 1;
-  std::string precision = "fp32", data, schedule = "cosine", resume = "never", gpus;
+  std::string precision = "fp32", data, resume = "never", gpus;
+  Schedule schedule = Schedule::cosine;
   bool synchronized = false;
   std::vector<std::string> given, notes, handed_on;
   std::string help;
@@ -31,14 +38,18 @@ struct Flags {
     app::Command command;
     command.add("--d-model", width, 1, 8192, "Width");
     command.add("--num-heads", heads, 1, 64, "Heads");
-    command.add("--num-workers", workers, 0, 64, "Workers");
+    command.add({.variable = workers,
+                 .range = {0, 64},
+                 .flag = {.names = "--num-workers", .help = "Workers", .synonyms = "workers n-workers"}});
     command.add("--precision", precision, {{"fp32", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}, "Precision");
-    command.add("--data", data, "Data");
-    command.add("--lr-schedule", schedule, {{"cosine", "cosine"}, {"inverse-sqrt", "inverse-sqrt"}}, "Schedule");
+    command.add({.variable = data, .flag = {.names = "--data", .help = "Data", .synonyms = "train-data train-file"}});
+    command.add({.variable = {schedule, schedules},
+                 .flag = {.names = "--lr-schedule", .help = "Schedule", .synonyms = "lr-scheduler-type"}});
     command.add("--resume", resume, "Resume");
     command.add("--sync-batch-norm", synchronized, "Normalise together");
     command.add(
-        "--gpu-ids", "GPUs", [this](auto const&, auto const& text) { gpus = text; }, app::Takes::list);
+        {.variable = gpus, .flag = {.names = "--gpu-ids", .help = "GPUs", .synonyms = "device-ids"}},
+        [this](auto const&, auto const& text) { gpus = text; }, app::Takes::list);
     command.add_config();
     command.add_synonyms();
     arguments.insert(arguments.begin(), "program");
@@ -96,7 +107,7 @@ TEST_CASE("flags are accepted under other trainers' names, with - or _") {
   CHECK(flags.heads == 2);
   CHECK(flags.workers == 3);
   CHECK(flags.data == "a=b");
-  CHECK(flags.schedule == "inverse-sqrt");
+  CHECK(flags.schedule == Schedule::inverse_sqrt);
   CHECK(flags.given == Words{"--num-heads", "--num-workers", "--data", "--lr-schedule"});
   CHECK(flags.notes.empty());
   CHECK(parsed({"--sync_bn"}).synchronized);
@@ -223,7 +234,10 @@ TEST_CASE("no name is in the tables twice, and the reference page lists each") {
   };
   auto const has = [&](std::string const& row) { CHECK_MESSAGE(contains(page, row), "the page lacks: ", row); };
   std::string_view last;
-  for (auto const& row : app::detail::other_names) {
+  app::Command command;
+  app::Options options;
+  app::CommonFlags const common(command, options);
+  for (auto const& row : command.synonyms()) {
     CHECK(last < row.flag);
     last = row.flag;
     has("| `" + std::string(row.flag) + "` | " + listed(row.names) + " |\n");

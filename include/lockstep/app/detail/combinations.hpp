@@ -3,6 +3,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <lockstep/app/backend.hpp>
@@ -28,8 +29,8 @@ class Combinations {
 
  private:
   /// Rejects or resets a flag; `none` is its value without effect.
-  template <class T>
-  void refuse(char const* flag, T Options::*member, T none, std::string const& sentence) {
+  template <class T, class Owner>
+  void refuse(char const* flag, T Owner::*member, std::type_identity_t<T> none, std::string const& sentence) {
     if (options_.*member == none) return;
     if (command_.given(flag)) throw ConfigError(sentence);
     options_.*member = std::move(none);
@@ -59,8 +60,9 @@ class Combinations {
 
   /// Rejects flags that only affect training or its output, for a flag that replaces training.
   void refuse_training_flags(char const* instead, char const* what);
-  template <class T>
-  void refuse_flag(char const* instead, char const* flag, T Options::*member, T none, char const* what) {
+  template <class T, class Owner>
+  void refuse_flag(char const* instead, char const* flag, T Owner::*member, std::type_identity_t<T> none,
+                   char const* what) {
     refuse(flag, member, std::move(none), std::string(instead) + " with " + flag + ": " + what + "; leave out either");
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -29,9 +30,12 @@ struct NamedValue {
 class FlagNames {
  public:
   void add_synonyms() noexcept { synonyms_ = true; }
+  /// Adds synonyms of a flag, by its first name. Both strings must outlive this object's use.
+  void add_synonyms(std::string_view flag, std::string_view synonyms);
   /// Adds the names of the next flag: "--parallel,--multi-gpu".
   void enter(std::string const& names);
 
+  [[nodiscard]] std::vector<OtherNames> const& synonyms() const noexcept { return others_; }
   [[nodiscard]] static std::string with_dashes(std::string name);
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
 
@@ -71,6 +75,7 @@ class FlagNames {
   [[nodiscard]] static std::string bare(std::string const& name);
 
   bool synonyms_ = false;
+  std::vector<OtherNames> others_{std::begin(other_names), std::end(other_names)};  // sorted by flag
   std::vector<std::string> known_;
   std::vector<std::vector<std::string>> flags_;  // per flag, with - instead of _
   std::vector<std::string> notes_;

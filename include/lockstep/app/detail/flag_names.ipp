@@ -13,6 +13,12 @@ LOCKSTEP_INLINE void FlagNames::enter(std::string const& names) {
   }
 }
 
+LOCKSTEP_INLINE void FlagNames::add_synonyms(std::string_view flag, std::string_view synonyms) {
+  if (synonyms.empty()) return;
+  auto const after = [](std::string_view name, OtherNames const& row) { return name < row.flag; };
+  others_.insert(std::upper_bound(others_.begin(), others_.end(), flag, after), {flag, synonyms});
+}
+
 LOCKSTEP_INLINE std::string FlagNames::with_dashes(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
@@ -29,8 +35,9 @@ LOCKSTEP_INLINE std::optional<NamedValue> FlagNames::read(std::string const& giv
   if (auto const flag = find(name)) return NamedValue{.flag = flag, .name = given, .values = {value}, .as_is = true};
   if (!synonyms_) return {};
   auto const bare = std::string_view(name).substr(2);
-  if (auto const* const row = row_of(other_names, bare))
-    return NamedValue{.flag = offered(*row, given), .name = given, .values = {value}, .as_is = true};
+  for (auto const& row : others_)
+    if (has_word(row.names, bare))
+      return NamedValue{.flag = offered(row, given), .name = given, .values = {value}, .as_is = true};
   if (auto const* const row = row_of(translations, bare)) {
     auto const meaning = translate(*row, value);
     if (!meaning.known)
@@ -80,7 +87,7 @@ LOCKSTEP_INLINE std::vector<std::string> FlagNames::known() const {
       return false;
     });
   };
-  for (auto const& row : other_names)
+  for (auto const& row : others_)
     if (find(row)) add(row.names);
   for (auto const& row : translations)
     if (find(row.flag)) add(row.names);

@@ -10,82 +10,37 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// Synonyms of flags in other trainers, scripts and configuration files. To add one, add a word here and to the tables
-/// in docs/reference/command-line.md. Names are written with - and without leading dashes. A program's own flag of that
-/// name takes precedence.
+/// Synonyms of flags in other trainers, scripts and configuration files. To add one, add a word here, or to the
+/// descriptor of an option that all trainers share, and to the tables in docs/reference/command-line.md. Names are
+/// written with - and without leading dashes. A program's own flag of that name takes precedence.
 
-/// Synonyms of a flag with equal values.
+/// Synonyms of a flag with equal values. The table has flags of programs.
 struct OtherNames {
   std::string_view flag;
   std::string_view names;  ///< separated by spaces
 };
 inline constexpr OtherNames other_names[] = {
-    {"--batch-size",
-     "batchsize per-device-train-batch-size per-device-batch-size train-batch-size micro-batch-size batch-size-per-gpu "
-     "per-gpu-batch-size per-gpu-train-batch-size"},
     {"--beam", "beam-size num-beams beam-width beams"},
-    {"--best-by", "metric-for-best-model monitor"},
-    {"--bucket-cap-mb", "ddp-bucket-cap-mb bucket-size-mb"},
-    {"--checkpoint-every", "save-steps save-every save-interval checkpoint-interval checkpointing-steps"},
     {"--class-weights", "class-weight class-weighting"},
-    {"--clip-norm",
-     "max-grad-norm gradient-clip-val gradient-clipping gradient-clip clip-grad-norm clip-grad grad-clip-norm "
-     "grad-clip"},
     {"--d-model",
      "hidden-size embed-dim embedding-dim embedding-size emb-dim emb-size model-dim dim-model n-embd d-embed"},
-    {"--data",
-     "data-path data-dir data-root dataset dataset-path train-data train-data-path train-file train-path "
-     "training-data"},
-    {"--devices", "num-devices n-devices"},
     {"--dropout", "dropout-rate dropout-prob drop-rate hidden-dropout-prob"},
-    {"--epochs", "num-epochs n-epochs max-epochs num-train-epochs"},
-    {"--eval-data",
-     "eval-file eval-path val-data val-file val-path valid-data valid-file validation-data validation-file test-data "
-     "test-file test-path dev-file"},
-    {"--eval-every", "eval-steps eval-interval eval-freq evaluate-every validate-every val-interval"},
     {"--feed-forward",
      "dim-feedforward feedforward-dim feed-forward-dim feed-forward-size d-ff dff ff-dim ffn-dim ff-size "
      "ffn-hidden-size intermediate-size mlp-dim"},
     {"--frames", "num-frames n-frames clip-length frames-per-clip"},
-    {"--global-batch-size", "total-batch-size effective-batch-size"},
-    {"--gpu-ids", "device-ids cuda-visible-devices visible-devices"},
-    {"--grad-accum-steps",
-     "gradient-accumulation-steps accumulate-grad-batches gradient-accumulation grad-accumulation-steps grad-accum "
-     "accumulation-steps accum-steps accum-iter"},
-    {"--init-from", "pretrained-path pretrained-weights init-checkpoint"},
-    {"--keep-checkpoints", "save-total-limit max-checkpoints keep-last"},
     {"--label-smoothing", "label-smoothing-factor smoothing"},
-    {"--lr", "learning-rate base-lr init-lr initial-lr"},
-    {"--lr-schedule", "lr-scheduler-type lr-scheduler scheduler"},
-    {"--master-addr", "master-address"},
     {"--max-length",
      "max-seq-len max-seq-length max-sequence-length max-len seq-len seq-length sequence-length block-size "
      "context-length max-position-embeddings"},
-    {"--max-steps", "max-train-steps train-steps num-steps max-iters total-steps"},
     {"--mode", "arch architecture model-type"},
-    {"--nproc", "nproc-per-node num-processes world-size"},
     {"--num-heads", "n-heads nheads nhead n-head heads num-attention-heads attention-heads"},
     {"--num-layers",
      "n-layers nlayers n-layer layers num-encoder-layers n-encoder-layers encoder-layers num-hidden-layers depth"},
-    {"--num-workers",
-     "workers n-workers dataloader-num-workers dataloader-workers loader-workers num-data-workers data-workers"},
-    {"--parallel", "strategy distributed-strategy parallel-mode"},
-    {"--patience", "early-stopping-patience early-stop-patience"},
     {"--predictions", "predictions-file"},
-    {"--prefetch", "prefetch-batches"},
-    {"--prefetch-factor", "dataloader-prefetch-factor"},
-    {"--resume", "resume-from ckpt-path"},
-    {"--save-dir",
-     "output-dir out-dir log-dir logdir logging-dir run-dir results-dir checkpoint-dir experiment-dir "
-     "default-root-dir work-dir"},
-    {"--seed", "random-seed random-state manual-seed"},
     {"--sync-batch-norm", "sync-batchnorm sync-bn syncbn"},
-    {"--threads", "num-threads n-threads omp-num-threads"},
     {"--tokenizer", "tokenizer-file tokenizer-path spm-model sentencepiece-model"},
     {"--vocabulary", "vocab-size vocabulary-size max-vocab-size max-vocab"},
-    {"--warmup-epochs", "num-warmup-epochs lr-warmup-epochs"},
-    {"--warmup-steps", "num-warmup-steps n-warmup-steps lr-warmup-steps warmup-iters"},
-    {"--weight-decay", "wd"},
 };
 
 /// Synonyms whose values differ from the flag's.

@@ -104,16 +104,7 @@ class DataLoader {
 
   /// @throws ConfigError if an option is out of range
   [[gnu::cold]] DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
-    require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
-            "within [1, 2^31)");
-    require(options.workers >= 0 && options.workers <= max_threads, "workers", options.workers,
-            "within [0, 1024]; with 0 the caller makes the batches");
-    require(options.prefetch >= 0 && options.prefetch <= max_slots, "prefetch", options.prefetch, "within [0, 1024]");
-    require(options.max_workers >= 0 && options.max_workers <= max_threads, "max_workers", options.max_workers,
-            "within [0, 1024]");
-    require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 means no limit");
-    require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
-            "at least 0; 0 means no deadline");
+    describe(options).check_ranges();
     auto const samples = static_cast<Index>(dataset.size());
     require(samples >= 0, "the dataset's size()", samples, "at least 0");
     auto order = sampler.over(dataset);
@@ -247,8 +238,6 @@ class DataLoader {
   [[nodiscard]] LoaderStats stats() const { return core_->stats(); }
 
  private:
-  static constexpr Index max_rows = (Index{1} << 31) - 1;
-  static constexpr int max_threads = 1024, max_slots = 1024;
 
   /// Computed on first use: it may read all data.
   [[nodiscard]] std::string const& fingerprint() const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/data/split.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -40,4 +41,11 @@ struct DataLoaderOptions {
   std::uint64_t seed = 0;  ///< of the SampleKeys that datasets draw from
 };
 
+/// Describes the options that are numbers or words. The checks of a loader and a trainer's flags follow from it.
+[[nodiscard]] OptionList describe(DataLoaderOptions& options);
+
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/loader/data_loader_options.ipp>
+#endif

@@ -22,6 +22,7 @@
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/detail/space_of.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>
 #include <lockstep/parallel/gradients/gradient_buckets.hpp>
 #include <lockstep/parallel/gradients/row_exchange.hpp>
@@ -425,8 +426,7 @@ struct DistributedDataParallel {
       auto agreement = detail::common_agreement<Model>(layout, Space::name, policy.bucket_bytes);
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
       agreement.add("shards of a micro-step", Index{policy.all_shards()});
-      agreement.add("sharded optimizer", Index{policy.shard_optimizer});
-      agreement.add("gradient wire", parallel::name(policy.gradient_wire));
+      agreement.add(describe_distributed(policy));
       agreement.check(policy.communicator);
       return policy.communicator;
     }

@@ -99,8 +99,10 @@ LOCKSTEP_INLINE std::string run_json(RunRecord const& record, RunLabels const& l
   out.member("precision", labels.precision);
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
   if (record.reproducible > 0) out.member("reproducible", record.reproducible);
-  if (record.shard_optimizer) out.member("shard_optimizer", true);
-  if (record.gradient_wire != parallel::WireFormat::float32) out.member("gradient_wire", name(record.gradient_wire));
+  parallel::DistributedOptions const initial;
+  for (auto const& [name, text] :
+       parallel::describe_distributed(record).changed(parallel::describe_distributed(initial)))
+    detail::write_setting(out.key(name), text);
   out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
   out.member("parameters", record.parameters).member("resumed_at", record.resumed_at);
   out.member("steps", record.steps)

@@ -6,8 +6,8 @@
 
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/device_work.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -28,15 +28,12 @@ struct Startup {
 
 /// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
 /// metrics are of all ranks.
-struct RunRecord {
+struct RunRecord : parallel::DistributedOptions {
   std::string parallel, engine;
   int world_size = 1;
-  int devices = 1;               ///< of this process
-  int threads = 1;               ///< per device
-  int reproducible = 0;          ///< shards of a micro-step under parallel::Reproducible, or 0
-  bool shard_optimizer = false;  ///< whether each rank kept the optimizer's moments of only its part of the parameters
-  /// Element type in which gradients were sent.
-  parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
+  int devices = 1;       ///< of this process
+  int threads = 1;       ///< per device
+  int reproducible = 0;  ///< shards of a micro-step under parallel::Reproducible, or 0
   Index batch_size = 0;  ///< per device
   Index effective_batch_size = 0;
   Index parameters = 0;

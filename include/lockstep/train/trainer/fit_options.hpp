@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/plateau.hpp>
 #include <lockstep/optim/schedule.hpp>
@@ -43,6 +44,11 @@ struct FitOptions {
   std::vector<std::pair<std::string, std::string>> equal_on_all_ranks{};
 };
 
+/// Describes the options of a fit that are numbers, switches or words. A trainer's flags, the checks of `fit` and the
+/// comparison between ranks follow from it.
+[[nodiscard]] OptionList describe(FitOptions& options);
+[[nodiscard]] OptionList const describe(FitOptions const& options);
+
 /// Options of one Trainer::step, equal on all ranks.
 struct StepOptions {
   double rate_factor = 1;           ///< learning-rate multiplier
@@ -51,3 +57,7 @@ struct StepOptions {
 };
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/fit_options.ipp>
+#endif

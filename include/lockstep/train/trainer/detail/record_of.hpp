@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/logs/run_record.hpp>
@@ -19,8 +20,7 @@ template <class Policy>
   record.engine = policy.engine();
   auto const settings = parallel::settings_of(policy);
   record.reproducible = settings.reproducible;
-  record.shard_optimizer = settings.shard_optimizer;
-  record.gradient_wire = settings.gradient_wire;
+  static_cast<parallel::DistributedOptions&>(record) = settings;
   record.devices = policy.shards() / parallel::shards_of_device(policy);
   record.threads = policy.threads_each();
   record.world_size = policy.all_shards() / policy.shards();

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI {
+
+/// Word of a command line for a value of an enum.
+struct OptionWord {
+  std::string_view word;
+  Index value;
+
+  template <class Value>
+  constexpr OptionWord(std::string_view text, Value of) : word(text), value(static_cast<Index>(of)) {}
+};
+
+/// Content of an option's variable: nothing (an empty optional), a whole number, a number, or a string. Switches and
+/// enums are whole numbers.
+using OptionContent = std::variant<std::monostate, Index, double, std::string>;
+
+/// Reference to the variable of an option, which must outlive it: bool, an integer, double, std::string, an enum, or a
+/// std::optional of one of them.
+class OptionVariable {
+ public:
+  enum class Kind { boolean, integer, natural, real, text };  ///< natural: 64 bits without a sign
+
+  template <class T>
+  OptionVariable(T& variable, std::span<OptionWord const> words = {}) noexcept
+      : variable_(const_cast<std::remove_const_t<T>*>(&variable)),
+        words_(words),
+        kind_(kind_of<std::remove_const_t<T>>()),
+        read_(&read_as<std::remove_const_t<T>>),
+        write_(std::is_const_v<T> ? nullptr : &write_as<std::remove_const_t<T>>) {}
+
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
+  /// Returns the words for the values of an enum.
+  [[nodiscard]] std::span<OptionWord const> words() const noexcept { return words_; }
+  /// Returns this variable with other words.
+  [[nodiscard]] OptionVariable with_words(std::span<OptionWord const> words) const noexcept {
+    auto other = *this;
+    other.words_ = words;
+    return other;
+  }
+  [[nodiscard]] OptionContent read() const { return read_(variable_); }
+  /// Sets the variable, which must not be const. Nothing resets an optional, and leaves other variables as they are.
+  /// @throws std::bad_variant_access for a content of another kind
+  void write(OptionContent const& content) const { write_(variable_, content); }
+  /// Returns the bool or the string itself.   @pre kind() is boolean or text, and the variable is no optional
+  [[nodiscard]] bool& boolean() const noexcept { return *static_cast<bool*>(variable_); }
+  [[nodiscard]] std::string& string() const noexcept { return *static_cast<std::string*>(variable_); }
+  /// Returns the content as messages and run.json have it: the word of an enum, or the shortest string that reads back
+  /// as an equal number. Empty for nothing.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  template <class T>
+  struct Plain {
+    using type = T;
+    static constexpr bool optional = false;
+  };
+  template <class T>
+  struct Plain<std::optional<T>> {
+    using type = T;
+    static constexpr bool optional = true;
+  };
+
+  template <class T>
+  static constexpr Kind kind_of() noexcept {
+    using Value = typename Plain<T>::type;
+    if constexpr (std::is_same_v<Value, bool>)
+      return Kind::boolean;
+    else if constexpr (std::is_floating_point_v<Value>)
+      return Kind::real;
+    else if constexpr (std::is_same_v<Value, std::string>)
+      return Kind::text;
+    else
+      return std::is_same_v<Value, std::uint64_t> ? Kind::natural : Kind::integer;
+  }
+  template <class T>
+  static OptionContent content_of(T const& value) {
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<double>(value);
+    else if constexpr (std::is_same_v<T, std::string>)
+      return value;
+    else
+      return static_cast<Index>(value);
+  }
+  template <class T>
+  static OptionContent read_as(void const* variable) {
+    auto const& value = *static_cast<T const*>(variable);
+    if constexpr (Plain<T>::optional)
+      return value ? content_of(*value) : OptionContent();
+    else
+      return content_of(value);
+  }
+  template <class T>
+  static void write_as(void* variable, OptionContent const& content) {
+    using Value = typename Plain<T>::type;
+    auto& value = *static_cast<T*>(variable);
+    if (content.index() == 0) {
+      if constexpr (Plain<T>::optional) value.reset();
+    } else if constexpr (std::is_floating_point_v<Value>) {
+      value = std::get<double>(content);
+    } else if constexpr (std::is_same_v<Value, std::string>) {
+      value = std::get<std::string>(content);
+    } else {
+      value = static_cast<Value>(std::get<Index>(content));
+    }
+  }
+
+  void* variable_;
+  std::span<OptionWord const> words_;
+  Kind kind_;
+  OptionContent (*read_)(void const*);
+  void (*write_)(void*, OptionContent const&);
+};
+
+/// Values that an option may have.
+struct OptionRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool below = false;          ///< whether `most` itself is too large
+  std::string_view rule = {};  ///< end of the error message, "it must be …"; empty: by the limits
+};
+
+/// Whether a comparison of two runs names different values.
+enum class Compared {
+  yes,
+  no,  ///< for options of the place, of the speed and of files
+};
+
+/// Flag of the trainers for an option. Configuration files use its names, too, without dashes.
+struct OptionFlag {
+  std::string_view names = {};             ///< "--lr,--learning-rate"; empty: the option has no flag
+  std::string_view heading = {};           ///< heading in --help
+  std::string_view help = {};              ///< noun phrase; range and default follow it, and {} is the default
+  std::optional<OptionRange> range = {};   ///< if it differs from the option's own
+  std::span<OptionWord const> words = {};  ///< if the variable has none, because messages have its number
+  Compared compared = Compared::yes;
+  std::string_view synonyms = {};  ///< names in other trainers, with - and without leading dashes, by spaces
+};
+
+/// Whether run.json has an option, apart from its settings, which are the flags.
+enum class Recorded {
+  no,
+  if_changed,  ///< by its name, if it does not have its default
+};
+
+/// Descriptor of an option of an aggregate. Flags, configuration files, checks, the comparison between ranks and
+/// run.json follow from it.
+struct OptionDescriptor {
+  std::string_view name = {};  ///< of the member, as error messages have it: "schedule.min_factor"
+  OptionVariable variable;
+  OptionRange range = {};
+  std::string_view agreement = {};  ///< how the error calls it if ranks have different values; empty: they may differ
+  Recorded recorded = Recorded::no;
+  OptionFlag flag = {};
+};
+
+/// The options of an aggregate. A function `OptionList describe(Aggregate&)` next to the aggregate has a descriptor for
+/// each, and is the only place for an option besides its member and the code that uses it.
+class OptionList {
+ public:
+  OptionList() = default;
+  /// @param owner what the options are of, as error messages have it: "fit"
+  OptionList(std::string_view owner, std::vector<OptionDescriptor> options)
+      : owner_(owner), options_(std::move(options)) {}
+
+  [[nodiscard]] std::string_view owner() const noexcept { return owner_; }
+  [[nodiscard]] auto begin() const noexcept { return options_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return options_.end(); }
+
+  /// Returns the option of a name, or null.
+  [[nodiscard]] OptionDescriptor const* find(std::string_view name) const noexcept;
+  /// Returns the option of a name.   @throws std::out_of_range with the name if there is none
+  [[nodiscard]] OptionDescriptor const& at(std::string_view name) const;
+  /// Checks the ranges in order.   @throws ConfigError "owner: name is value; it must be …"
+  void check_ranges() const;
+  /// Sets the options for which `other` has one of equal name with a content. An empty string is no content.
+  void assign(OptionList const& other) const;
+  /// Returns name and text of each option with Recorded::if_changed whose content differs from `initial`'s.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> changed(OptionList const& initial) const;
+
+ private:
+  std::string_view owner_;
+  std::vector<OptionDescriptor> options_;
+};
+
+}}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/option_descriptor.ipp>
+#endif

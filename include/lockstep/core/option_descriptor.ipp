@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/option_descriptor.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI {
+namespace detail {
+
+template <class Number>
+std::string shortest_number(Number number) {
+  char text[64];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+}  // namespace detail
+
+LOCKSTEP_INLINE std::string OptionVariable::text() const {
+  auto const content = read();
+  if (auto const* const text = std::get_if<std::string>(&content)) return *text;
+  if (auto const* const number = std::get_if<double>(&content)) return detail::shortest_number(*number);
+  auto const* const integer = std::get_if<Index>(&content);
+  if (!integer) return {};
+  for (auto const& word : words_)
+    if (word.value == *integer) return std::string(word.word);
+  if (kind_ == Kind::boolean) return *integer != 0 ? "true" : "false";
+  if (kind_ == Kind::natural) return std::to_string(static_cast<std::uint64_t>(*integer));
+  return std::to_string(*integer);
+}
+
+LOCKSTEP_INLINE void OptionList::check_ranges() const {
+  for (auto const& option : options_) {
+    auto const content = option.variable.read();
+    auto const* const integer = std::get_if<Index>(&content);
+    auto const* const number = std::get_if<double>(&content);
+    if (!integer && !number) continue;
+    auto const value = integer ? static_cast<double>(*integer) : *number;
+    auto const& [least, most, below, rule] = option.range;
+    if (std::isinf(least) && std::isinf(most)) continue;  // a NaN passes, too
+    if (value >= least && (below ? value < most : value <= most)) continue;
+    auto const limits =
+        "at least " + detail::shortest_number(least) +
+        (std::isinf(most) ? "" : (below ? " and below " : " and at most ") + detail::shortest_number(most));
+    throw ConfigError(std::string(owner_) + ": " + std::string(option.name) + " is " +
+                      (integer ? std::to_string(*integer) : std::to_string(value)) + "; it must be " +
+                      (rule.empty() ? limits : std::string(rule)));
+  }
+}
+
+LOCKSTEP_INLINE OptionDescriptor const* OptionList::find(std::string_view name) const noexcept {
+  for (auto const& option : options_)
+    if (option.name == name) return &option;
+  return nullptr;
+}
+
+LOCKSTEP_INLINE OptionDescriptor const& OptionList::at(std::string_view name) const {
+  if (auto const* const option = find(name)) return *option;
+  throw std::out_of_range(std::string(owner_) + " has no option " + std::string(name));
+}
+
+LOCKSTEP_INLINE void OptionList::assign(OptionList const& other) const {
+  for (auto const& option : options_)
+    if (auto const* const source = other.find(option.name)) {
+      auto const content = source->variable.read();
+      auto const* const text = std::get_if<std::string>(&content);
+      if (!text || !text->empty()) option.variable.write(content);
+    }
+}
+
+LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> OptionList::changed(OptionList const& initial) const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (auto const& option : options_) {
+    auto const* const before = initial.find(option.name);
+    if (option.recorded == Recorded::if_changed && before && option.variable.read() != before->variable.read())
+      all.emplace_back(option.name, option.variable.text());
+  }
+  return all;
+}
+
+}}  // namespace lockstep
