@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
 #include <lockstep/data/sampler/padding_share.hpp>
 #include <lockstep/lockstep.hpp>
-#include <lockstep/train/files/write_csv.hpp>
+#include <lockstep/train/files/csv_file.hpp>
 #include <lockstep/train/metrics/bleu.hpp>
 #include <lockstep/train/metrics/chrf.hpp>
 #include <lockstep/train/prediction/generate.hpp>
@@ -129,7 +130,7 @@ void announce(Options const& options, Input const& input, data::LengthBucketedSa
   std::fflush(stdout);
 }
 
-/// Decodes each sample of the evaluation once over all ranks. The first rank scores and writes the results.
+/// Decodes each sample of the evaluation once over all ranks. The first rank scores and writes the results, one by one.
 void decode(app::Training<Options>& training, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer,
             data::DataLoaderOptions const& loading) {
   auto const& options = training.options();
@@ -144,31 +145,35 @@ void decode(app::Training<Options>& training, Input const& input, pose_to_text::
     for (auto const token : tokens) rows.push_back({{}, {}, {token}, {token}});
     return data::Collated{data::RaggedCollate{}, rows};
   };
-  auto const all = train::generate(trainer, predictor, prompts,
-                                   {.beam = options.beam,
-                                    .length_penalty = options.length_penalty,
-                                    .max_length = options.longest + 1,
-                                    .end = input.pieces.end()},
-                                   next, progress.steps("decoding"));
-  progress.end();
-  if (trainer.rank() != 0) return;
+  std::optional<train::CsvFile> table;
+  if (trainer.rank() == 0 && !options.predictions.empty())
+    table.emplace(options.predictions, std::vector<std::string>{"file", "reference", "hypothesis"});
   train::Bleu bleu;
   train::Chrf chrf;
-  std::vector<std::vector<std::string>> rows;
-  for (auto const& each : all) {
+  Index texts = 0;
+  auto const receive = [&](train::Generated const& each) {
     auto const& entry =
         input.parts.evaluation_folder->entry(input.parts.evaluation[static_cast<std::size_t>(each.sample)]);
     auto const written = input.pieces.decode(each.hypothesis.tokens);
+    ++texts;
     bleu.add(written, entry.text);
     chrf.add(written, entry.text);
-    rows.push_back({entry.file, entry.text, written});
-  }
-  std::printf("decoded %zu texts with a beam of %td: BLEU %.2f (%s), chrF2 %.2f (%s)\n", all.size(), options.beam,
+    if (table) table->add({entry.file, entry.text, written});
+  };
+  train::generate_each(trainer, predictor, prompts,
+                       {.beam = options.beam,
+                        .length_penalty = options.length_penalty,
+                        .max_length = options.longest + 1,
+                        .end = input.pieces.end()},
+                       next, receive, progress.steps("decoding"));
+  progress.end();
+  if (trainer.rank() != 0) return;
+  std::printf("decoded %td texts with a beam of %td: BLEU %.2f (%s), chrF2 %.2f (%s)\n", texts, options.beam,
               bleu.value(), train::Bleu::signature, chrf.value(), train::Chrf::signature);
   std::fflush(stdout);
   training.final_metric("bleu", bleu.value());
   training.final_metric("chrf", chrf.value());
-  if (!options.predictions.empty()) train::write_csv(options.predictions, {"file", "reference", "hypothesis"}, rows);
+  if (table) table->commit();
 }
 
 int train_rank(app::Training<Options>& training) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/detail/copy_parameters.ipp>
 #include <lockstep/train/detail/saved_state_reader.ipp>
+#include <lockstep/train/detail/sorted_rows.ipp>
 #include <lockstep/train/metrics/bleu.ipp>
 #include <lockstep/train/metrics/chrf.ipp>
 #include <lockstep/train/metrics/class_report.ipp>
@@ -14,7 +15,6 @@
 #include <lockstep/train/trainer/detail/checkpointing.ipp>
 #include <lockstep/train/trainer/detail/fit_plan.ipp>
 #include <lockstep/train/trainer/detail/running_fit.ipp>
-#include <lockstep/train/trainer/detail/sorted_rows.ipp>
 #include <lockstep/train/trainer/detail/step_reports.ipp>
 #include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>

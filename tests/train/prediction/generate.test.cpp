@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
@@ -21,6 +24,7 @@
 #include <lockstep/train/prediction/generate.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
+#include "temporary_folder.hpp"
 #include "translator.hpp"
 
 using namespace lockstep;
@@ -36,15 +40,38 @@ auto next(std::vector<std::int32_t> const& tokens) {
 
 train::BeamSearchOptions const options{.beam = 2, .max_length = 4, .end = end_token};
 
+/// Calls use(trainer, predictor, loader) for `rounds` times the pairs.
 template <class Policy, class Sampler>
-std::vector<train::Generated> generated(Policy policy, Sampler sampler, Index batch_size,
-                                        data::Tail tail = data::Tail::exact) {
+auto with_translator(Policy policy, Sampler sampler, data::DataLoaderOptions const& loading, int rounds,
+                     auto const& use) {
   Trainer trainer{TinyTranslator{}, optim::SGD{}, std::move(policy), 1};
   auto const values = translator_parameters(trainer.layout().size());
   train::Predictor<TinyTranslator> predictor(TinyTranslator{}, std::span(values));
-  data::DataLoader loader{
-      data::InMemoryDataset{pairs()}, sampler, data::RaggedCollate{}, {.batch_size = batch_size, .tail = tail}};
-  return train::generate(trainer, predictor, loader, options, next);
+  std::vector<Pair> all;
+  for (int round = 0; round < rounds; ++round)
+    for (auto const& pair : pairs()) all.push_back(pair);
+  data::DataLoader loader{data::InMemoryDataset{all}, sampler, data::RaggedCollate{}, loading};
+  return use(trainer, predictor, loader);
+}
+template <class Policy, class Sampler>
+std::vector<train::Generated> generated(Policy policy, Sampler sampler, Index batch_size,
+                                        data::Tail tail = data::Tail::exact) {
+  return with_translator(std::move(policy), sampler, {.batch_size = batch_size, .tail = tail}, 1,
+                         [](auto& trainer, auto& predictor, auto& loader) {
+                           return train::generate(trainer, predictor, loader, options, next);
+                         });
+}
+/// Returns the results that the first rank receives; nothing on other ranks.
+template <class Policy, class Sampler>
+std::vector<train::Generated> received(Policy policy, Sampler sampler, Index batch_size) {
+  return with_translator(std::move(policy), sampler, {.batch_size = batch_size}, 1,
+                         [](auto& trainer, auto& predictor, auto& loader) {
+                           std::vector<train::Generated> all;
+                           train::generate_each(trainer, predictor, loader, options, next,
+                                                [&](train::Generated const& each) { all.push_back(each); });
+                           if (trainer.rank() > 0) CHECK(all.empty());
+                           return all;
+                         });
 }
 
 }  // namespace
@@ -70,10 +97,13 @@ TEST_CASE("each sample is decoded once, in the dataset's order, for any number o
     check(generated(parallel::DataParallel{.devices = 2, .threads = 1}, data::ShuffledSampler{.seed = 2}, batch_size));
     for (int const ranks : {2, 4})
       launch::run({.threads = ranks}, [&](launch::World& world) {
-        check(generated(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, data::SequentialSampler{},
-                        batch_size));
+        auto const policy = [&] { return parallel::DistributedDataParallel{comm::connect(world), 4096, 1}; };
+        check(generated(policy(), data::SequentialSampler{}, batch_size));
+        auto const first = received(policy(), data::ShuffledSampler{.seed = 2}, batch_size);
+        if (world.rank == 0) check(first);
         return 0;
       });
+    check(received(parallel::SingleDevice{.threads = 1}, data::SequentialSampler{}, batch_size));
   }
 }
 
@@ -81,4 +111,41 @@ TEST_CASE("a loader that skips samples is refused") {
   CHECK_THROWS_WITH_AS(
       static_cast<void>(generated(parallel::SingleDevice{}, data::SequentialSampler{}, 4, data::Tail::drop)),
       doctest::Contains("tail must be exact"), ConfigError);
+}
+
+TEST_CASE("generation holds a part of the results in memory, with equal results for 1 to 3 ranks") {
+  TemporaryFolder const folder;
+  constexpr std::size_t part = 2000;
+  constexpr int rounds = 60;
+  auto const check = [&](auto policy) {
+    with_translator(std::move(policy), data::ShuffledSampler{.seed = 4}, {.batch_size = 5}, rounds,
+                    [&](auto& trainer, auto& predictor, auto& loader) {
+                      train::detail::SortedRows sorted(folder / "generated", part);
+                      train::detail::generate_sorted(trainer, predictor, loader, options, next, {}, sorted);
+                      CHECK(sorted.held_bytes() <= 2 * part);
+                      if (trainer.rank() > 0) {
+                        CHECK(sorted.held_bytes() < 100);
+                        return;
+                      }
+                      CHECK(sorted.runs() > 1);
+                      Index count = 0;
+                      std::vector<train::Hypothesis> found;
+                      sorted.each([&](train::detail::NumberedLine const& line) {
+                        auto const each = train::detail::generated_from(line);
+                        CHECK(each.sample == count++);
+                        if (each.sample < std::ssize(pairs())) return found.push_back(each.hypothesis);
+                        auto const& same = found[static_cast<std::size_t>(each.sample % std::ssize(pairs()))];
+                        CHECK(each.hypothesis.tokens == same.tokens);
+                        CHECK(each.hypothesis.score == same.score);
+                      });
+                      CHECK(count == rounds * std::ssize(pairs()));
+                    });
+  };
+  check(parallel::SingleDevice{.threads = 1});
+  for (int const ranks : {2, 3})
+    launch::run({.threads = ranks}, [&](launch::World& world) {
+      check(parallel::DistributedDataParallel{comm::connect(world), 4096, 1});
+      return 0;
+    });
+  CHECK(std::filesystem::is_empty(folder / ""));
 }

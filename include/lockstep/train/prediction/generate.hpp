@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,8 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/detail/row_parts.hpp>
+#include <lockstep/train/detail/sorted_rows.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/prediction/beam_search.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
@@ -27,9 +30,41 @@ struct Generated {
 
 namespace detail {
 
-/// Serializes hypotheses, to send them to other ranks.
-std::string to_bytes(std::vector<Generated> const& all);
-void append_from_bytes(std::vector<Generated>& all, std::string_view bytes);
+/// Serializes a hypothesis, to send it to other ranks.
+std::string to_bytes(Hypothesis const& hypothesis);
+Generated generated_from(NumberedLine const& line);
+
+/// Decodes one epoch of a loader over all ranks. Calls receive(rows) on each rank with the hypotheses of each rank, in
+/// parts of about a megabyte: lines as NumberedLine::append_to writes them, in the order of the batches.
+template <class Trainer, class Model, class Loader, class Next>
+void generate_in_parts(Trainer& trainer, Predictor<Model>& predictor, Loader& loader, BeamSearchOptions const& options,
+                       Next const& next, ProgressCallback const& on_progress, auto const& receive) {
+  if (loader.options().tail != data::Tail::exact)
+    throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
+  data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
+  loader.start(split, 0, 0, 1);
+  RowParts parts;
+  std::string own;
+  auto const broadcast = [&](std::string rows, int root) { return trainer.broadcast(std::move(rows), root); };
+  for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
+    auto const held = loader.next();
+    auto const samples = held.samples(0);
+    auto const hypotheses = beam_search(predictor, held.batches()[0], options, next);
+    if (on_progress) on_progress(step + 1, steps);
+    for (std::size_t k = 0; k < samples.size(); ++k) NumberedLine{samples[k], to_bytes(hypotheses[k])}.append_to(own);
+    if (parts.ends_with_step(step + 1 == steps))
+      parts.exchange(trainer.rank(), trainer.ranks(), std::exchange(own, {}), broadcast, receive);
+  }
+}
+
+/// Decodes one epoch of a loader over all ranks into the first rank's `sorted`.
+template <class Trainer, class Model, class Loader, class Next>
+void generate_sorted(Trainer& trainer, Predictor<Model>& predictor, Loader& loader, BeamSearchOptions const& options,
+                     Next const& next, ProgressCallback const& on_progress, SortedRows& sorted) {
+  generate_in_parts(trainer, predictor, loader, options, next, on_progress, [&](std::string_view rows) {
+    if (trainer.rank() == 0) sorted.add(rows);
+  });
+}
 
 }  // namespace detail
 
@@ -47,23 +82,27 @@ template <class Trainer, class Model, class Loader, class Next>
 [[nodiscard]] std::vector<Generated> generate(Trainer& trainer, Predictor<Model>& predictor, Loader& loader,
                                               BeamSearchOptions const& options, Next const& next,
                                               ProgressCallback const& on_progress = {}) {
-  if (loader.options().tail != data::Tail::exact)
-    throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
-  data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
-  std::vector<Generated> own, all;
-  loader.start(split, 0, 0, 1);
-  for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
-    auto const held = loader.next();
-    auto const samples = held.samples(0);
-    auto hypotheses = beam_search(predictor, held.batches()[0], options, next);
-    if (on_progress) on_progress(step + 1, steps);
-    for (std::size_t k = 0; k < samples.size(); ++k) own.push_back({samples[k], std::move(hypotheses[k])});
-  }
-  auto const bytes = detail::to_bytes(own);
-  for (int rank = 0; rank < trainer.ranks(); ++rank)
-    detail::append_from_bytes(all, trainer.broadcast(rank == trainer.rank() ? bytes : std::string(), rank));
+  std::vector<Generated> all;
+  detail::generate_in_parts(trainer, predictor, loader, options, next, on_progress, [&](std::string_view rows) {
+    while (!rows.empty()) all.push_back(detail::generated_from(detail::NumberedLine::take(rows)));
+  });
   std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.sample < b.sample; });
   return all;
+}
+
+/// Decodes like `generate`, but returns nothing. Instead, after the last batch, it calls receive(generated) on the
+/// first rank for each sample, in the order of the dataset. Memory does not grow with the number of samples: results
+/// travel in parts of about a megabyte, and more than four megabytes wait in a file of the system's folder for
+/// temporary files (TMPDIR). A sample that the loader returns several times is received once.
+/// @param receive receive(Generated const&)
+/// @collective with DistributedDataParallel
+/// @throws DataError, on the first rank, if the temporary file cannot be written; all that `generate` throws
+template <class Trainer, class Model, class Loader, class Next, class Receive>
+void generate_each(Trainer& trainer, Predictor<Model>& predictor, Loader& loader, BeamSearchOptions const& options,
+                   Next const& next, Receive const& receive, ProgressCallback const& on_progress = {}) {
+  detail::SortedRows sorted((std::filesystem::temp_directory_path() / "lockstep-generated").string());
+  detail::generate_sorted(trainer, predictor, loader, options, next, on_progress, sorted);
+  sorted.each([&](detail::NumberedLine const& line) { receive(detail::generated_from(line)); });
 }
 
 }}}  // namespace lockstep::train

@@ -9,12 +9,12 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/train/detail/sorted_rows.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/detail/agreement_of.hpp>
 #include <lockstep/train/trainer/detail/averaged_parameters.hpp>
-#include <lockstep/train/trainer/detail/sorted_rows.hpp>
 #include <lockstep/train/trainer/detail/start_loader.hpp>
 #include <lockstep/train/trainer/detail/table_rows.hpp>
 #include <lockstep/train/trainer/detail/with_sample_name.hpp>

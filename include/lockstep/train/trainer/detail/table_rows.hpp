@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
@@ -18,8 +17,9 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
+#include <lockstep/train/detail/row_parts.hpp>
+#include <lockstep/train/detail/sorted_rows.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
-#include <lockstep/train/trainer/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -94,14 +94,6 @@ class TableRows {
   std::string bytes_;
 };
 
-/// Returns the number of steps until the rows of all ranks are gathered again, from the steps and bytes of the last
-/// part. It depends on nothing else, so that all ranks agree.
-[[nodiscard]] inline Index next_part(Index steps, std::size_t bytes) noexcept {
-  constexpr std::size_t wanted = std::size_t{1} << 20;
-  if (bytes < wanted / 2) return 2 * steps;
-  return bytes > wanted ? std::max<Index>(1, steps / static_cast<Index>(bytes / wanted + 1)) : steps;
-}
-
 /// A CSV file with the rows of all ranks, which the first rank writes.
 class PredictionTable {
  public:
@@ -123,7 +115,7 @@ class PredictionTable {
   std::optional<AtomicFile> file_;
   SortedRows table_;
   std::vector<TableRows> rows_;  // by shard
-  Index part_ = 1, steps_of_part_ = 0;
+  RowParts parts_;
 };
 
 }}}  // namespace lockstep::train::detail

@@ -16,18 +16,16 @@ LOCKSTEP_INLINE PredictionTable::PredictionTable(std::string const& path, std::v
 }
 
 LOCKSTEP_INLINE void PredictionTable::end_step(bool last) {
-  if (++steps_of_part_ < part_ && !last) return;
+  if (!parts_.ends_with_step(last)) return;
   std::string here;
   for (auto& rows : rows_) here += rows.take();
-  std::size_t bytes = 0;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    auto rows = rank == rank_ ? std::exchange(here, {}) : std::string();
-    session_.broadcast(rows, rank);
-    bytes += rows.size();
+  auto const broadcast = [&](std::string rows, int root) {
+    session_.broadcast(rows, root);
+    return rows;
+  };
+  parts_.exchange(rank_, ranks_, std::move(here), broadcast, [&](std::string const& rows) {
     if (file_) table_.add(rows);
-  }
-  part_ = next_part(steps_of_part_, bytes);
-  steps_of_part_ = 0;
+  });
 }
 
 LOCKSTEP_INLINE void PredictionTable::commit() {

@@ -53,18 +53,14 @@ class SortedRows {
   [[nodiscard]] std::size_t held_bytes() const noexcept { return held_.capacity(); }
   [[nodiscard]] std::size_t runs() const noexcept { return runs_.size(); }
 
-  /// Writes the lines in the order of their samples, and only the first of duplicates.
-  void write_to(auto& file) {
-    std::string text;
+  /// Calls visit(line) for each line in the order of their samples, and only for the first of duplicates.
+  void each(auto const& visit) {
     bool any = false;
     Index last = 0;
     auto const emit = [&](NumberedLine const& line) {
       if (std::exchange(any, true) && line.sample == last) return;
       last = line.sample;
-      (text += line.text) += '\n';
-      if (text.size() < std::size_t{1} << 20) return;
-      file.write(text);
-      text.clear();
+      visit(line);
     };
     if (runs_.empty()) {
       for (auto const& line : sorted()) emit(line);
@@ -72,6 +68,16 @@ class SortedRows {
       spill();
       merge(emit);
     }
+  }
+  /// Writes the lines in the order of their samples, and only the first of duplicates.
+  void write_to(auto& file) {
+    std::string text;
+    each([&](NumberedLine const& line) {
+      (text += line.text) += '\n';
+      if (text.size() < std::size_t{1} << 20) return;
+      file.write(text);
+      text.clear();
+    });
     file.write(text);
   }
 
@@ -131,5 +137,5 @@ class SortedRows {
 }}}  // namespace lockstep::train::detail
 
 #if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/train/trainer/detail/sorted_rows.ipp>
+#include <lockstep/train/detail/sorted_rows.ipp>
 #endif

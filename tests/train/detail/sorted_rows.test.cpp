@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/train/trainer/detail/sorted_rows.hpp>
+#include <lockstep/train/detail/sorted_rows.hpp>
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <lockstep/core/mix.hpp>
-#include <lockstep/train/trainer/detail/table_rows.hpp>
 
 #include "temporary_folder.hpp"
 
@@ -113,15 +112,4 @@ TEST_CASE("an unwritable folder is reported with the table's name") {
   NumberedLine{1, "a"}.append_to(line);
   CHECK_THROWS_WITH_AS(rows.add(line), doctest::Contains("none/table.csv: cannot create a temporary file next to it"),
                        DataError);
-}
-
-TEST_CASE("parts grow up to half a mebibyte, and shrink above one mebibyte") {
-  using train::detail::next_part;
-  constexpr std::size_t mebibyte = std::size_t{1} << 20;
-  CHECK(next_part(1, 0) == 2);
-  CHECK(next_part(8, mebibyte / 2 - 1) == 16);
-  CHECK(next_part(8, mebibyte) == 8);
-  CHECK(next_part(8, 4 * mebibyte) == 1);
-  CHECK(next_part(8, mebibyte + 1) == 4);
-  CHECK(next_part(1, 100 * mebibyte) == 1);
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include <filesystem>
 
-#include <lockstep/train/trainer/detail/sorted_rows.hpp>
+#include <lockstep/train/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
