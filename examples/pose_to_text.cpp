@@ -99,7 +99,12 @@ void check(Options const& options) {
       throw ConfigError("--predictions with --beam 0: nothing is decoded; give a beam of 1 or more");
     static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
   }
-  app::check_samples(options, std::ssize(load(options, stdout).parts.training));
+  auto const parts = load(options, stdout).parts;
+  app::check_samples(options, std::ssize(parts.training));
+  if (options.on_failure != data::OnFailure::raise) return;
+  parts.training_folder->examine(std::max(options.cores, 1), stdout);
+  if (parts.evaluation_folder != parts.training_folder)
+    parts.evaluation_folder->examine(std::max(options.cores, 1), stdout);
 }
 
 /// Prints the training data and its division into steps.

@@ -16,15 +16,15 @@
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
-#include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/labelled_files_dataset.hpp>
 #include <lockstep/data/text/token_cache.hpp>
-#include <lockstep/data/text/word_tokenizer.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "text_classification/data.hpp"
 #include "transformer_flags.hpp"
 
 using namespace lockstep;
+using text_classification::by_pattern, text_classification::texts_of_this_machine, text_classification::Words;
 
 namespace {
 
@@ -95,80 +95,6 @@ class Classifier {
   nn::Linear head_;
 };
 
-// ---- Sources of texts.
-
-struct News {  // AG News: "3","Title","Description"
-  int label;
-  std::string title, description;
-};
-struct Review {  // IMDB: review,sentiment
-  std::string review, sentiment;
-};
-
-struct Texts {
-  data::LabelledTexts training, evaluation;
-  std::vector<std::string> classes;
-};
-
-/// Splits text into words without punctuation, which doubles the length of source files and carries little information.
-struct Words {
-  void operator()(std::string_view text, auto&& each) const {
-    data::WordTokenizer{}(text, [&](std::string_view token) {
-      if (token.size() > 1 || static_cast<unsigned char>(token[0]) >= '0') each(token);
-    });
-  }
-};
-
-data::LabelledTexts read_news(std::string const& path, data::CsvOptions csv) {
-  csv.header = data::CsvHeader::none;
-  data::CsvDataset<News> const file(path, csv);
-  return {file.size(), [file](Index i) -> data::LabelledText {
-            auto const row = file.get(i);
-            if (row.label < 1 || row.label > 4)
-              file.refuse(i, "label " + std::to_string(row.label) + ": must be from 1 to 4");
-            return {row.title + " " + row.description, row.label - 1};
-          }};
-}
-
-data::LabelledTexts read_reviews(std::string const& path, data::CsvOptions csv) {
-  csv.header = data::CsvHeader::first_line;
-  data::CsvDataset<Review> const file(path, csv);
-  return {file.size(), [file](Index i) -> data::LabelledText {
-            auto const row = file.get(i);
-            if (row.sentiment != "positive" && row.sentiment != "negative")
-              file.refuse(i, "sentiment \"" + row.sentiment + "\": must be positive or negative");
-            return {row.review, row.sentiment == "positive"};
-          }};
-}
-
-/// Returns all of a dataset; sets a seeded tenth aside for evaluation if `hold_out` is true.
-Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, bool hold_out, std::uint64_t seed) {
-  if (!hold_out) return {data::LabelledTexts(dataset), {}, std::move(classes)};
-  auto const parts = data::hold_out(dataset, 0.1, seed);
-  return {data::LabelledTexts(parts.training), data::LabelledTexts(parts.evaluation), std::move(classes)};
-}
-
-constexpr std::string_view by_pattern = "files:";
-
-Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, data::CsvOptions const& csv,
-           bool hold_out, std::uint64_t seed) {
-  if (source.starts_with(by_pattern)) {
-    data::LabelledFilesDataset const dataset(source.substr(by_pattern.size()), sizes);
-    return part(dataset, dataset.classes(), hold_out, seed);
-  }
-  bool const reviews = data::csv_first_row(source) == std::vector<std::string>{"review", "sentiment"};
-  std::vector<std::string> const sentiments{"negative", "positive"}, topics{"World", "Sports", "Business", "Sci/Tech"};
-  return part(reviews ? read_reviews(source, csv) : read_news(source, csv), reviews ? sentiments : topics, hold_out,
-              seed);
-}
-
-/// Texts of a machine that builds C++; missing files are ignored.
-constexpr char texts_of_this_machine[] =
-    "files:linux_uapi=/usr/include/linux/**/*.h,linux_uapi=/usr/include/asm-generic/**/*.h,"
-    "libstdcxx=/usr/include/c++/**,thrust_cub=/usr/include/thrust/**,thrust_cub=/usr/include/cub/**,"
-    "cmake_modules=/usr/share/cmake-*/Modules/**/*.cmake,cmake_help=/usr/share/cmake-*/Help/**/*.rst,"
-    "copyright=/usr/share/doc/*/copyright";
-
 /// Returns the texts as tokens. The first call tokenizes them with all cores of the ranks; later calls open the cache.
 data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies) {
   bool const given = !options.data.empty();
@@ -194,9 +120,9 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies)
                                options.max_length};
   return data::TokenCache::prepare(sources, rules, cache, Words{}, [&](auto const& build) {
     data::CsvOptions const csv{.max_held_bytes = 0, .threads = cache.threads, .progress = &progress};
-    auto texts = read(source, sizes, csv, evaluation.empty(), options.seed);
+    auto texts = text_classification::read(source, sizes, csv, evaluation.empty(), options.seed);
     if (!evaluation.empty()) {
-      auto other = read(evaluation, sizes, csv, false, options.seed);
+      auto other = text_classification::read(evaluation, sizes, csv, false, options.seed);
       if (other.classes != texts.classes)
         throw ConfigError("--eval-data " + evaluation + ": has other classes than the training data");
       texts.evaluation = std::move(other.training);
@@ -207,9 +133,27 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies)
 
 // ---- Functions for app::run: the first two before ranks start, the last one in each rank.
 
+/// Refuses saved parameters whose vocabulary differs from that of the data: their numbers would mean other words.
+void check_vocabulary(Options const& options, data::TokenCache const& texts) {
+  if (options.init_from.empty()) return;
+  std::string saved;
+  try {
+    saved = train::load_text(options.init_from, "vocabulary");
+  } catch (DataError const&) {
+    return;  // not saved by this program; loading the parameters explains what else is wrong
+  }
+  if (saved != texts.vocabulary_text())
+    throw ConfigError(
+        "--init-from " + options.init_from +
+        ": has another vocabulary than the one of the training data, whose words have other numbers; give "
+        "the --data, --vocabulary and --max-length of the run that saved it");
+}
+
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
-  app::check_samples(options, prepared(options, stdout, true).training_size());
+  auto const texts = prepared(options, stdout, true);
+  app::check_samples(options, texts.training_size());
+  check_vocabulary(options, texts);
   if (!options.predictions.empty())
     static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
 }

@@ -102,6 +102,30 @@ class PoseFolder {
                               std::to_string(place / channels % joints_) +
                               " is not finite; write 0 with confidence 0 for a missing joint, or see --on-failure");
   }
+  /// Reads all samples; of more than 1 GiB of numbers, samples at equal distances.
+  /// @param out receives progress; null: none
+  /// @throws DataError for the first sample that cannot be read or has a number that is not finite
+  void examine(int threads, std::FILE* out) const {
+    Index numbers = 0;
+    for (auto const& entry : entries_) numbers += entry.frames * joints_ * channels;
+    auto const stride = numbers / (Index{1} << 28) + 1, count = (std::ssize(entries_) + stride - 1) / stride;
+    std::vector<std::string> problems(static_cast<std::size_t>(count));
+    lockstep::ThreadPool pool(threads);
+    lockstep::Progress progress(out);
+    progress.begin("checking poses of " + index_, count);
+    pool.run(count, [&](Index k) {
+      thread_local std::vector<float> pose;
+      pose.resize(static_cast<std::size_t>(entry(k * stride).frames * joints_ * channels));
+      try {
+        if (!pose.empty()) read(k * stride, pose);
+      } catch (lockstep::DataError const& error) {
+        problems[static_cast<std::size_t>(k)] = error.what();
+      }
+      progress.add(1);
+    });
+    for (auto const& problem : problems)
+      if (!problem.empty()) throw lockstep::DataError(problem);
+  }
 
  private:
   struct Listed {

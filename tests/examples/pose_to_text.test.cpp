@@ -391,7 +391,7 @@ TEST_CASE("one bad sample among many: fail, skip and substitute") {
     CHECK(fails.exit_code == 2);
     CHECK(contains(fails.err, each.message));
     CHECK(fails.lines_of_err() <= 4);
-    CHECK(contains(fails.out, "samples for training") != each.in_header);  // refused before a rank starts
+    CHECK_FALSE(contains(fails.out, "samples for training"));  // refused before a rank starts
     for (auto const* policy : {"skip", "substitute"}) {
       auto const outcome = run({"--data", path, "--on-failure", policy});
       CAPTURE(outcome.err);

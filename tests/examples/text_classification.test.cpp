@@ -390,6 +390,16 @@ TEST_CASE("--evaluate reproduces the run's last evaluation under every policy, a
   CHECK(run({"--evaluate", "--init-from", saved, "--parallel", "dp", "--devices", "2"}) == found);
   CHECK(run({"--evaluate", "--init-from", saved, "--nproc", "2"}) == found);
   CHECK(folder.entries() == 3);  // data, run and table
+
+  auto other = news(0, 100);
+  std::ranges::replace(other, 'e', 'x');
+  for (auto const* ranks : {"1", "2"}) {
+    auto const refused = run_example("text_classification", {"--data", save(folder, "other.csv", other), "--d-model",
+                                                             "16", "--init-from", saved, "--nproc", ranks});
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err, "has another vocabulary than the one of the training data"));
+    CHECK(refused.out.empty());
+  }
 }
 
 TEST_CASE("--doctor measures under every policy, trains nothing, and writes only its results") {

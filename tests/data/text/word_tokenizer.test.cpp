@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/text/word_tokenizer.hpp>
 
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <lockstep/core/mix.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,6 +22,34 @@ std::vector<std::string> tokens(std::string_view text) {
   return out;
 }
 using Tokens = std::vector<std::string>;
+
+/// Returns the tokens of a text, found byte by byte.
+Tokens expected(std::string_view text) {
+  auto const byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+  auto const is_word = [&](std::size_t i) { return std::isalnum(byte(i)) != 0 || byte(i) >= 0x80; };
+  auto const continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  Tokens out;
+  for (std::size_t at = 0; at < text.size();) {
+    auto end = at;
+    while (is_word(end) && end - at < 64) ++end;
+    if (end == at) {
+      if (byte(at) > 0x20 && byte(at) != 0x7f) out.emplace_back(1, text[at]);
+      ++at;
+      continue;
+    }
+    if (end - at == 64 && continues(end)) {  // the character that begins last belongs to the next word
+      auto begin = end - 1;
+      while (continues(begin) && end - begin < 3) --begin;
+      if (byte(begin) >= 0xc0) end = begin;
+    }
+    std::string word(text.substr(at, end - at));
+    for (auto& c : word)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    out.push_back(word);
+    at = end;
+  }
+  return out;
+}
 }  // namespace
 
 TEST_CASE("lower-case words and single punctuation marks are tokens") {
@@ -51,5 +86,31 @@ TEST_CASE("long words are cut at 64 bytes") {
     REQUIRE(found.size() == (length + 63) / 64);
     CHECK(found.front() == std::string(std::min<std::size_t>(length, 64), 'a'));
     CHECK(found.back().size() == (length - 1) % 64 + 1);
+  }
+}
+
+TEST_CASE("texts of any bytes and lengths give the tokens that are found byte by byte") {
+  std::string all;
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  CHECK(tokens(all) == expected(all));
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    auto const random = [&](std::uint64_t n) { return mix(seed, n); };
+    auto const size = seed < 140 ? seed : seed < 160 ? 1014 + seed - 140 : random(0) % 5000;
+    // Few separators, so that words cross groups and blocks and are longer than 64 bytes.
+    auto const one_of = std::uint64_t{1} << seed % 9;
+    std::string text;
+    for (std::uint64_t i = 1; text.size() < size; ++i) {
+      if (random(i) % one_of == 0)
+        text += static_cast<char>(random(i) >> 32);
+      else if (seed % 3 == 0)
+        text += "\xf0\x9f\x98\x80";
+      else if (seed % 3 == 1)
+        text += "\xe4\xb8\xad";
+      else
+        text += static_cast<char>('A' + random(i) % 58);
+    }
+    text.resize(size);
+    CAPTURE(seed);
+    CHECK(tokens(text) == expected(text));
   }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstddef>
-#include <iterator>
 #include <string_view>
 
 #include <lockstep/core/version.hpp>
+#include <lockstep/data/text/detail/word_block.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
@@ -17,54 +17,53 @@ struct WordTokenizer {
   /// Calls `each(token)` for every token in order; the token is valid during the call.
   template <class Each>
   void operator()(std::string_view text, Each&& each) const {
-    std::array<char, 64> word;
-    auto const* at = text.data();
-    auto const* const end = at + text.size();
-    while (at != end) {
-      auto lower = lower_of(*at);
-      if (lower == 0) {
-        if (static_cast<unsigned char>(*at) > 0x20 && *at != 0x7f) each(std::string_view(at, 1));
-        ++at;
-        continue;
-      }
-      auto* out = word.data();
-      auto const* const stop = at + std::min<std::ptrdiff_t>(end - at, std::ssize(word));
-      do {
-        *out++ = lower;
-        ++at;
-      } while (at != stop && (lower = lower_of(*at)) != 0);
-      if (at != end && out == word.data() + word.size()) {  // a character that does not fit belongs to the next word
-        auto const begun = begun_character(word, *at);
-        at -= begun;
-        out -= begun;
-      }
-      each(std::string_view(word.data(), static_cast<std::size_t>(out - word.data())));
+    detail::WordBlock block;
+    while (!text.empty()) {
+      auto const size = std::min(text.size(), detail::WordBlock::bytes);
+      block.load(text.substr(0, size));
+      text.remove_prefix(split(block, size, text, each));
     }
   }
 
  private:
+  static constexpr std::size_t longest = 64;
+
+  /// Splits the first `size` bytes of the text. Returns their number, without a word at their end that may continue.
+  template <class Each>
+  static std::size_t split(detail::WordBlock const& block, std::size_t size, std::string_view text, Each& each) {
+    for (std::size_t group = 0; group < block.groups(); ++group) {
+      for (auto tokens = block.tokens(group); tokens != 0; tokens &= tokens - 1) {
+        auto place = 64 * group + static_cast<std::size_t>(std::countr_zero(tokens));
+        auto word = block.word_bytes(place);
+        if (word == 0) {
+          each(block.lower(place, 1));
+          continue;
+        }
+        for (;;) {
+          if (place + word >= size && size < text.size()) return place;
+          if (word < longest) break;
+          auto const next = place + longest;
+          word -= next < size ? begun_character(block.lower(place, longest), text[next]) : 0;
+          each(block.lower(place, word));
+          place += word;
+          word = block.word_bytes(place);
+        }
+        if (word > 0) each(block.lower(place, word));
+      }
+    }
+    return size;
+  }
   /// Returns the number of bytes at the end of a full word that begin a UTF-8 character which `next` continues.
-  static std::ptrdiff_t begun_character(std::array<char, 64> const& word, char next) noexcept {
+  static std::size_t begun_character(std::string_view word, char next) noexcept {
     auto const is_continuation = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
     if (!is_continuation(next)) return 0;
     for (std::size_t count = 1; count <= 3; ++count) {
       auto const c = word[word.size() - count];
-      if (static_cast<unsigned char>(c) >= 0xc0) return static_cast<std::ptrdiff_t>(count);
+      if (static_cast<unsigned char>(c) >= 0xc0) return count;
       if (!is_continuation(c)) break;
     }
     return 0;
   }
-  /// Returns the byte in lower case; 0 if it is not part of a word.
-  static char lower_of(char c) noexcept { return lower_case[static_cast<unsigned char>(c)]; }
-  static constexpr std::array<char, 256> lower_case = [] {
-    std::array<char, 256> out{};
-    for (int c = 0; c < 256; ++c) {
-      bool const upper = c >= 'A' && c <= 'Z';
-      bool const part = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c >= 0x80;
-      out[static_cast<std::size_t>(c)] = static_cast<char>(!part ? 0 : upper ? c - 'A' + 'a' : c);
-    }
-    return out;
-  }();
 };
 
 }}}  // namespace lockstep::data
