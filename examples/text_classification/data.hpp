@@ -36,7 +36,7 @@ struct Texts {
 /// Splits text into words without punctuation, which doubles the length of source files and carries little information.
 struct Words {
   void operator()(std::string_view text, auto&& each) const {
-    data::WordTokenizer{}(text, [&](std::string_view token) {
+    data::WordTokenizer{}(text, [&](auto token) {
       if (token.size() > 1 || static_cast<unsigned char>(token[0]) >= '0') each(token);
     });
   }

@@ -59,6 +59,15 @@ TEST_CASE("words that differ in one byte or in length have different bytes") {
   }
 }
 
+TEST_CASE("a word in a padded buffer has the bytes of the word alone") {
+  for (std::uint64_t draw = 0; draw < 2000; ++draw) {
+    auto const alone = word(draw);
+    auto const buffer = alone + std::string(data::detail::PaddedWord::readable, static_cast<char>(draw));
+    CHECK(data::detail::WordBytes(data::detail::PaddedWord(buffer.data(), alone.size())) ==
+          data::detail::WordBytes(alone));
+  }
+}
+
 TEST_CASE("the frequent words do not depend on how the text is divided among tables") {
   data::TokenCounts counts;
   constexpr std::uint64_t words = 30000;

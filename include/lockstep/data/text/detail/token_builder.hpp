@@ -107,7 +107,7 @@ class TokenBuilder {
   struct Counter {
     static constexpr std::uint32_t none = WordTable::none;  // the number of a text without tokens
     WordTable& table;
-    void number(std::string_view token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
+    void number(auto const& token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
       table.count_delayed(token, numbers, place);
     }
     void finish(std::vector<std::uint32_t>& numbers) const { table.flush_delayed(numbers); }
@@ -184,7 +184,7 @@ class TokenBuilder {
            std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records) const {
     auto const begin = tokens.size(), most = begin + static_cast<std::size_t>(rules_.max_length);
     bool truncated = false;
-    tokenizer(text.text, [&](std::string_view token) {
+    tokenizer(text.text, [&](auto const& token) {
       auto const place = tokens.size() < most ? tokens.size() : std::numeric_limits<std::size_t>::max();
       if (tokens.size() < most)
         tokens.push_back(0);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <lockstep/core/version.hpp>
+#include <lockstep/data/text/detail/padded_word.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -39,6 +40,7 @@ class WordBlock {
       marks_[group] = bits(mark);
     }
     words_[groups_] = words_[groups_ + 1] = 0;
+    std::memset(lower_.data() + 64 * groups_, 0, PaddedWord::readable);
   }
   [[nodiscard]] std::size_t groups() const noexcept { return groups_; }
   /// Returns a bit for each byte of 64 that begins a word or is a mark.
@@ -52,7 +54,7 @@ class WordBlock {
     auto const window = words_[group] >> bit | words_[group + 1] << 1 << (63 - bit);
     return static_cast<std::size_t>(std::countr_one(window));
   }
-  [[nodiscard]] std::string_view lower(std::size_t place, std::size_t size) const noexcept {
+  [[nodiscard]] PaddedWord lower(std::size_t place, std::size_t size) const noexcept {
     return {reinterpret_cast<char const*>(lower_.data()) + place, size};
   }
 
@@ -69,7 +71,7 @@ class WordBlock {
     return out;
   }
 
-  std::array<std::uint8_t, bytes> lower_;
+  std::array<std::uint8_t, bytes + PaddedWord::readable> lower_;
   std::array<std::uint64_t, bytes / 64 + 2> words_;
   std::array<std::uint64_t, bytes / 64> marks_;
   std::size_t groups_ = 0;
