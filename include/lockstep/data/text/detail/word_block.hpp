@@ -28,12 +28,14 @@ class WordBlock {
       auto* const out = lower_.data() + 64 * group;
       for (std::size_t i = 0; i < 64; ++i) {  // compilers vectorize it
         auto const c = in[i];
-        auto const below = [](int byte, int first, int count) {
-          return static_cast<std::uint8_t>(byte - first) < static_cast<std::uint8_t>(count);
+        auto const is_from = [](int byte, int first, int count) {
+          return static_cast<std::uint8_t>(static_cast<std::uint8_t>(byte - first) < static_cast<std::uint8_t>(count));
         };
-        auto const low = static_cast<std::uint8_t>(c | static_cast<std::uint8_t>(below(c, 'A', 26) << 5));
-        word[i] = static_cast<std::uint8_t>(below(low, 'a', 26) | below(c, '0', 10) | (c >= 0x80));
-        mark[i] = static_cast<std::uint8_t>((word[i] ^ 1) & (c > 0x20) & (c != 0x7f));
+        auto const low = static_cast<std::uint8_t>(c | static_cast<std::uint8_t>(is_from(c, 'A', 26) << 5));
+        auto const high = static_cast<std::uint8_t>(c >= 0x80);
+        word[i] = static_cast<std::uint8_t>(is_from(low, 'a', 26) | is_from(c, '0', 10) | high);
+        mark[i] = static_cast<std::uint8_t>((word[i] ^ 1) & static_cast<std::uint8_t>(c > 0x20) &
+                                            static_cast<std::uint8_t>(c != 0x7f));
         out[i] = low;
       }
       words_[group] = bits(word);
