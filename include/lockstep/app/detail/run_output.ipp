@@ -156,8 +156,8 @@ LOCKSTEP_INLINE void RunOutput::add_final(std::vector<std::pair<std::string, dou
     if (name != "final") continue;
     auto final = value.object();
     for (auto const& [metric, number] : metrics) {
-      auto const known =
-          std::find_if(final.begin(), final.end(), [&](auto const& member) { return member.first == metric; });
+      auto const known = std::find_if(final.begin(), final.end(),
+                                      [&metric = metric](auto const& member) { return member.first == metric; });
       auto const written = std::isfinite(number) ? json::Value(number) : json::Value(nullptr);
       known == final.end() ? void(final.emplace_back(metric, written)) : void(known->second = written);
     }

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,12 +10,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/thread_pool.hpp>
+#include <lockstep/data/text/detail/padded_word.hpp>
+#include <lockstep/memory/block.hpp>
+#include <lockstep/memory/resource.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -26,25 +31,30 @@ struct WordBytes {
   explicit WordBytes(std::string_view word) noexcept {
     auto const* const at = word.data();
     auto const size = word.size();
-    auto const load = [](char const* from, auto out) {
-      std::memcpy(&out, from, sizeof out);
-      return std::uint64_t{out};
-    };
-    if (size >= 8) {
+    if (size >= 16) {
+      take_long(word);
+    } else if (size >= 8) {
       low = load(at, std::uint64_t{});
-      if (size < 16) {
-        if (size > 8) high = load(at + size - 8, std::uint64_t{}) >> 8 * (16 - size);
-      } else {
-        for (std::size_t i = 8; i + 8 < size; i += 8) high = mix_in(high, load(at + i, std::uint64_t{}));
-        high = mix_in(high, load(at + size - 8, std::uint64_t{}));
-      }
+      if (size > 8) high = load(at + size - 8, std::uint64_t{}) >> 8 * (16 - size);
     } else if (size >= 4) {
       low = load(at, std::uint32_t{}) | load(at + size - 4, std::uint32_t{}) << 8 * (size - 4);
     } else if (size > 0) {
       low = load(at, std::uint8_t{}) | load(at + size / 2, std::uint8_t{}) << 8 * (size / 2) |
             load(at + size - 1, std::uint8_t{}) << 8 * (size - 1);
     }
-    high = (high & ~(std::uint64_t{0xff} << 56)) | std::uint64_t{std::min<std::size_t>(size, 255)} << 56;
+    add_size(size);
+  }
+  /// Equal to the constructor for a string, without branches for short words.
+  explicit WordBytes(PaddedWord word) noexcept {
+    auto const size = word.size();
+    if (size >= 16) {
+      take_long(word);
+    } else {
+      static_assert(PaddedWord::readable >= 16);
+      low = load(word.data(), std::uint64_t{}) & masks[size][0];
+      high = load(word.data() + 8, std::uint64_t{}) & masks[size][1];
+    }
+    add_size(size);
   }
   [[nodiscard]] static WordBytes no_word() noexcept {
     WordBytes out{std::string_view()};
@@ -59,6 +69,28 @@ struct WordBytes {
 
  private:
   static constexpr std::uint64_t factor = 0x9fb21c651e98df25u;
+  /// The bytes of two integers that a word of each size fills.
+  static constexpr auto masks = [] {
+    std::array<std::array<std::uint64_t, 2>, 16> out{};
+    for (std::size_t size = 0; size < 16; ++size)
+      for (std::size_t i = 0; i < size; ++i) out[size][i / 8] |= std::uint64_t{0xff} << 8 * (i % 8);
+    return out;
+  }();
+
+  template <class T>
+  static std::uint64_t load(char const* from, T out) noexcept {
+    std::memcpy(&out, from, sizeof out);
+    return std::uint64_t{out};
+  }
+  void take_long(std::string_view word) noexcept {
+    auto const* const at = word.data();
+    low = load(at, std::uint64_t{});
+    for (std::size_t i = 8; i + 8 < word.size(); i += 8) high = mix_in(high, load(at + i, std::uint64_t{}));
+    high = mix_in(high, load(at + word.size() - 8, std::uint64_t{}));
+  }
+  void add_size(std::size_t size) noexcept {
+    high = (high & ~(std::uint64_t{0xff} << 56)) | std::uint64_t{std::min<std::size_t>(size, 255)} << 56;
+  }
   static std::uint64_t mix_in(std::uint64_t hash, std::uint64_t next) noexcept {
     hash = (hash ^ next) * factor;
     return hash ^ hash >> 29;
@@ -66,8 +98,9 @@ struct WordBytes {
 };
 
 /// Words by number, from 0 in the order in which they were added, each with a count. Texts are kept in blocks with
-/// stable addresses. Takes about 45 bytes per word in total.
-class WordTable {
+/// stable addresses. A word of up to 15 bytes is found in one cache line. Takes about 90 bytes per word in total.
+/// Tables of several threads share no cache line.
+class alignas(64) WordTable {
  public:
   struct Word {
     char const* text;
@@ -79,47 +112,44 @@ class WordTable {
 
   /// Returns all words, with their counts.
   [[nodiscard]] std::vector<Word> const& words() noexcept {
-    for (auto& recent : recent_)
-      if (recent.count > 0) words_[recent.number].count += std::exchange(recent.count, 0);
+    for (auto const& slot : slots())
+      if (slot.is_taken()) words_[slot.number()].count = slot.count;
     return words_;
   }
   [[nodiscard]] std::uint32_t find(std::string_view word) const noexcept {
-    if (slots_.empty()) return none;
-    return number_at(slot_of(word, WordBytes(word).hash()));
+    if (slots().empty()) return none;
+    WordBytes const bytes(word);
+    return slots()[slot_of(word, bytes, bytes.hash())].number();
   }
   /// Adds 1 to the count of a word. @returns its number
   std::uint32_t count(std::string_view word) {
     WordBytes const bytes(word);
     return count(word, bytes, bytes.hash());
   }
-  /// Counts a word with a delay, while its table entries are prefetched. Writes its number to `numbers[place]` when it
-  /// counts the word, if the place exists.
-  void count_delayed(std::string_view word, std::vector<std::uint32_t>& numbers, std::size_t place) {
+  /// Counts a word with a delay, while its slot is prefetched. Writes its number to `numbers[place]` when it counts the
+  /// word, if the place exists.
+  template <std::convertible_to<std::string_view> Token>
+  void count_delayed(Token const& word, std::vector<std::uint32_t>& numbers, std::size_t place) {
     WordBytes const bytes(word);
     auto const hash = bytes.hash();
     if (word.size() >= 16) return write(count(word, bytes, hash), numbers, place);
-    __builtin_prefetch(&recent_[hash % recent_slots], 1);
-    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
-    auto& oldest = delayed_[next_delayed_++ % max_delayed];
-    if (oldest.size != none) count(oldest, numbers);
-    oldest = {bytes, place, hash, static_cast<std::uint32_t>(word.size())};
+    if (auto const all = slots(); !all.empty()) __builtin_prefetch(&all[hash & (all.size() - 1)], 1);
+    delayed_[delayed_count_++] = {bytes, place, hash, static_cast<std::uint32_t>(word.size())};
+    if (delayed_count_ == max_delayed) flush_delayed(numbers);
   }
   /// Counts all delayed words.
   void flush_delayed(std::vector<std::uint32_t>& numbers) {
-    for (auto& each : delayed_)
-      if (each.size != none) {
-        count(each, numbers);
-        each.size = none;
-      }
+    for (std::size_t i = 0; i < delayed_count_; ++i) count(delayed_[i], numbers);
+    delayed_count_ = 0;
   }
   /// Adds the count of a word of another table, which keeps the text.
   std::uint32_t count(Word const& word) {
+    WordBytes const bytes(word.view());
     grow_table();
-    auto const slot = slot_of(word.view(), word.hash);
-    auto number = number_at(slot);
-    if (number == none) number = add(slot, {word.text, word.size, word.hash, 0});
-    words_[number].count += word.count;
-    return number;
+    auto& slot = slots()[slot_of(word.view(), bytes, word.hash)];
+    if (!slot.is_taken()) slot = {bytes, 0, add({word.text, word.size, word.hash, 0}) + 1, word.hash};
+    slot.count += word.count;
+    return slot.number();
   }
 
  private:
@@ -127,9 +157,24 @@ class WordTable {
   struct DelayedWord {
     WordBytes bytes = WordBytes::no_word();
     std::size_t place = 0;
-    std::uint32_t hash = 0, size = none;
+    std::uint32_t hash = 0, size = 0;
   };
-  static constexpr std::size_t max_delayed = 16;
+  static constexpr std::size_t max_delayed = 64;
+
+  /// Place of a word in the hash table, with its count. Zero bytes are a free place.
+  struct alignas(32) Slot {
+    WordBytes bytes;
+    Index count;
+    std::uint32_t number_plus_one, hash;
+
+    [[nodiscard]] bool is_taken() const noexcept { return number_plus_one != 0; }
+    [[nodiscard]] std::uint32_t number() const noexcept { return number_plus_one - 1; }  ///< `none` if free
+  };
+  static_assert(std::is_trivially_copyable_v<Slot>);
+
+  [[nodiscard]] std::span<Slot> slots() const noexcept {
+    return {reinterpret_cast<Slot*>(memory_.data()), memory_.bytes() / sizeof(Slot)};
+  }
 
   static void write(std::uint32_t number, std::vector<std::uint32_t>& numbers, std::size_t place) {
     if (place < numbers.size()) numbers[place] = number;
@@ -140,39 +185,45 @@ class WordTable {
     std::memcpy(text + 8, &later.bytes.high, 8);
     write(count({text, later.size}, later.bytes, later.hash), numbers, later.place);
   }
-  std::uint32_t count(std::string_view word, WordBytes const& bytes, std::uint32_t hash);
+  std::uint32_t count(std::string_view word, WordBytes const& bytes, std::uint32_t hash) {
+    grow_table();
+    auto& slot = slots()[slot_of(word, bytes, hash)];
+    if (!slot.is_taken())
+      slot = {bytes, 0, add({store_text(word), static_cast<std::uint32_t>(word.size()), hash, 0}) + 1, hash};
+    ++slot.count;
+    return slot.number();
+  }
   static constexpr std::size_t block_bytes = std::size_t{1} << 16;
 
-  [[nodiscard]] std::uint32_t number_at(std::size_t slot) const noexcept {
-    return static_cast<std::uint32_t>(slots_[slot]) - 1;
-  }
-  /// Returns the slot of the word, or the free slot for it. A slot holds the hash in its upper half and the number plus
-  /// 1 in its lower half; 0 is free.
-  [[nodiscard]] std::size_t slot_of(std::string_view word, std::uint32_t hash) const noexcept {
-    auto const mask = slots_.size() - 1;
-    for (auto slot = hash & mask;; slot = (slot + 1) & mask) {
-      auto const entry = slots_[slot];
-      if (static_cast<std::uint32_t>(entry) == 0) return slot;
-      if (static_cast<std::uint32_t>(entry >> 32) != hash) continue;
-      auto const& found = words_[static_cast<std::uint32_t>(entry) - 1];
-      if (found.size == word.size() && std::memcmp(found.text, word.data(), word.size()) == 0) return slot;
+  /// Returns the slot of the word, or the free slot for it.
+  [[nodiscard]] std::size_t slot_of(std::string_view word, WordBytes const& bytes, std::uint32_t hash) const noexcept {
+    auto const all = slots();
+    auto const mask = all.size() - 1;
+    for (auto place = hash & mask;; place = (place + 1) & mask) {
+      auto const& slot = all[place];
+      if (slot.bytes == bytes && slot.is_taken() && (word.size() < 16 || words_[slot.number()].view() == word))
+        return place;
+      if (!slot.is_taken()) return place;
     }
   }
-  std::uint32_t add(std::size_t slot, Word const& word) {
+  std::uint32_t add(Word const& word) {
     if (words_.size() >= none - 1) throw DataError("WordTable: a text has more than 4,000,000,000 different words");
     words_.push_back(word);
-    slots_[slot] = std::uint64_t{word.hash} << 32 | words_.size();
     return static_cast<std::uint32_t>(words_.size() - 1);
   }
   void grow_table() {
-    if (4 * (words_.size() + 1) <= 3 * slots_.size()) return;
-    std::vector<std::uint64_t> slots(std::max<std::size_t>(1024, 2 * slots_.size()));
-    slots_.swap(slots);
-    auto const mask = slots_.size() - 1;
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      auto slot = words_[i].hash & mask;
-      while (slots_[slot] != 0) slot = (slot + 1) & mask;
-      slots_[slot] = std::uint64_t{words_[i].hash} << 32 | (i + 1);
+    auto const before = slots();
+    if (4 * (words_.size() + 1) <= 3 * before.size()) return;
+    auto const kept = std::move(memory_);
+    // Large pages, because most prefetches would need another small page.
+    memory_ = memory::HostResource{}.allocate(std::max<std::size_t>(1024, 2 * before.size()) * sizeof(Slot));
+    auto const all = slots();
+    auto const mask = all.size() - 1;
+    for (auto const& slot : before) {
+      if (!slot.is_taken()) continue;
+      auto place = slot.hash & mask;
+      while (all[place].is_taken()) place = (place + 1) & mask;
+      all[place] = slot;
     }
   }
   char const* store_text(std::string_view text) {
@@ -189,19 +240,10 @@ class WordTable {
     return at;
   }
 
-  /// A recently counted word: frequent words are found here, in few cache lines.
-  struct Recent {
-    WordBytes bytes = WordBytes::no_word();
-    Index count = 0;  ///< that is not yet in `words_`
-    std::uint32_t number = 0;
-  };
-  static constexpr std::size_t recent_slots = std::size_t{1} << 14;
-
   std::array<DelayedWord, max_delayed> delayed_{};
-  std::size_t next_delayed_ = 0;
-  std::vector<Recent> recent_ = std::vector<Recent>(recent_slots);
+  std::size_t delayed_count_ = 0;
   std::vector<Word> words_;
-  std::vector<std::uint64_t> slots_;
+  memory::Block memory_;  // of the slots
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* free_ = nullptr;
   std::size_t left_ = 0;

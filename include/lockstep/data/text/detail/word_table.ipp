@@ -4,22 +4,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_INLINE std::uint32_t WordTable::count(std::string_view word, WordBytes const& bytes, std::uint32_t hash) {
-  auto& recent = recent_[hash % recent_slots];
-  if (recent.bytes == bytes && word.size() < 16) {
-    ++recent.count;
-    return recent.number;
-  }
-  grow_table();
-  auto const slot = slot_of(word, hash);
-  auto number = number_at(slot);
-  if (number == none) number = add(slot, {store_text(word), static_cast<std::uint32_t>(word.size()), hash, 0});
-  ++words_[number].count;
-  if (recent.count > 0) words_[recent.number].count += recent.count;
-  recent = {bytes, 0, number};
-  return number;
-}
-
 LOCKSTEP_INLINE FrequentWords frequent_words(std::span<WordTable> tables, std::size_t max_words, Index min_count,
                                              ThreadPool& pool) {
   constexpr std::size_t parts = 16;  // by hash: each part is summed separately
