@@ -24,7 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 /// change defaults and to add flags, with a member `void flags(app::Command&)`.
 ///
 /// Flags of options that have no member here write into `fit_options`, `loader_options` and `launch_options`. A member
-/// such as `patience` applies instead of the option that it stands for, `fit_options.patience`.
+/// such as `patience` replaces the option `fit_options.patience`.
 struct Options : parallel::DistributedOptions {
   std::string program;  ///< the example's name, as in run.json
 

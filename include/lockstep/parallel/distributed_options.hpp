@@ -28,7 +28,7 @@ inline constexpr OptionWord wire_words[] = {
 
 /// Describes the options. Flags, the comparison between ranks and run.json follow from it.
 template <HasDistributedOptions Owner>
-[[nodiscard]] OptionList describe_distributed(Owner& owner) {
+[[nodiscard, gnu::cold]] OptionList describe_distributed(Owner& owner) {
   return {"DistributedDataParallel",
           {
               {.name = "shard_optimizer",

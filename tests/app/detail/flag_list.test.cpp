@@ -28,7 +28,7 @@ constexpr OptionWord orders[] = {{"forward", Order::forward}, {"backward", Order
 
 /// Options of some floor.
 struct SweepOptions {
-  Index rounds = 2;  // has a stand-in among the trainer's options
+  Index rounds = 2;  // is replaced by one of the trainer's options
   double momentum = 0.5;
   bool quiet = false;
   Order order = Order::forward;
@@ -58,7 +58,7 @@ OptionList describe(SweepOptions& sweep) {
        {.name = "no flag", .variable = sweep.quiet}}};
 }
 
-/// The options of a trainer: those of the floor, and an older member that stands for one of them.
+/// The options of a trainer: those of the floor, and an older member that replaces one of them.
 struct TrainerOptions {
   SweepOptions sweep;
   int sweeps = 3;

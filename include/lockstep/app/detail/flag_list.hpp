@@ -12,7 +12,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Adds flags to a command in the order of --help, from descriptors. Remembers which members of the trainers' options
-/// stand for options of other floors.
+/// replace options of other floors.
 class FlagList {
  public:
   /// @param command null: the flags are only listed
@@ -25,13 +25,13 @@ class FlagList {
   /// Adds a flag whose value take(name, value) reads.
   void add(OptionDescriptor option, std::function<void(std::string const&, std::string const&)> const& take,
            Takes takes = Takes::value);
-  /// Adds the flag of an option of `list`. It writes into `member`, which stands for the option.
+  /// Adds the flag of an option of `list`. It writes into `member`, which replaces the option.
   void add(OptionList const& list, std::string_view name, OptionVariable const& member,
            std::string const& initial = "");
   /// Adds the flags of all other options of `list`. They write into the options themselves.
   void add_rest(OptionList const& list);
 
-  /// Returns the members that stand for options of the list of this owner.
+  /// Returns the members that replace options of the list of this owner.
   [[nodiscard]] OptionList stand_ins(std::string_view owner) const;
 
  private:

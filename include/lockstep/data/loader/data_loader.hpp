@@ -238,7 +238,6 @@ class DataLoader {
   [[nodiscard]] LoaderStats stats() const { return core_->stats(); }
 
  private:
-
   /// Computed on first use: it may read all data.
   [[nodiscard]] std::string const& fingerprint() const {
     if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order(), core_->options().seed);
