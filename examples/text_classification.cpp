@@ -2,6 +2,7 @@
 // Trains a transformer to classify text: news by topic, reviews by sentiment, files by pattern or, without --data,
 // source files of this machine by their origin.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -155,7 +156,7 @@ void check(Options const& options) {
   app::check_samples(options, texts.training_size());
   check_vocabulary(options, texts);
   if (!options.predictions.empty())
-    static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
+    app::check_output_file("--predictions", options.predictions, {options.data, options.eval_data, options.init_from});
 }
 
 void prepare(Options const& options) { static_cast<void>(prepared(options, nullptr, true)); }
@@ -184,6 +185,8 @@ int train_rank(app::Training<Options>& training) {
         options.predictions, trainer, evaluation, {"text", "label", "predicted"},
         [&](auto const& logits, auto const& batch, Index k) {
           auto const* const first = &logits.value(k, 0);
+          if (std::any_of(first, first + logits.extent(1), [](float logit) { return std::isnan(logit); }))
+            throw Error("--predictions: the model predicts NaN, which is no class");
           auto const predicted = std::max_element(first, first + logits.extent(1)) - first;
           return std::tuple{batch.positions()(k), name(batch[&Article::label].values(k)), name(predicted)};
         },

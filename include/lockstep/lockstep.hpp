@@ -3,6 +3,7 @@
 
 /// Includes every public header of the folders core to scaling that needs only a C++ compiler and Linux.
 
+#include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/checksum.hpp>
 #include <lockstep/core/clock.hpp>
@@ -10,6 +11,7 @@
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/index.hpp>

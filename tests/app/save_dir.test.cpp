@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -108,4 +109,23 @@ TEST_CASE("a directory without write permission is refused before the start") {
   fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_exec);
   if (lockstep_test::Unprivileged const now; now)
     CHECK(contains(refused(folder.path.string()), ": cannot be written to: Permission denied; change its permissions"));
+}
+
+TEST_CASE("an output file may not be one of the inputs, by any name, and a pipe or a device will do") {
+  Folder const folder;
+  std::ofstream(folder.at("train.csv")) << "data";
+  fs::create_symlink("train.csv", folder.at("link.csv"));
+  auto const refuses = [&](std::string const& path, std::vector<std::string> const& inputs) {
+    CHECK_THROWS_WITH_AS(app::check_output_file("--predictions", path, inputs),
+                         doctest::Contains("is a file that the run reads, and would be replaced"), ConfigError);
+  };
+  refuses(folder.at("train.csv"), {"", folder.at("train.csv")});
+  refuses(folder.at("link.csv"), {folder.at("train.csv")});
+  app::check_output_file("--predictions", folder.at("new.csv"), {folder.at("train.csv")});
+  app::check_output_file("--predictions", "/dev/null", {"/dev/null"});
+  CHECK_THROWS_AS(app::check_output_file("--predictions", folder.at("none/a.csv"), {}), DataError);
+  CHECK_FALSE(fs::exists(folder.at("new.csv")));
+  std::ifstream in(folder.at("train.csv"));
+  std::string text;
+  CHECK((in >> text && text == "data"));
 }

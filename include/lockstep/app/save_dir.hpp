@@ -10,8 +10,10 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <lockstep/app/options.hpp>
+#include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
@@ -20,6 +22,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 /// @throws ConfigError if the path is not a directory, is not writable, or has a run that is not to be resumed; or if
 /// the checkpoint does not exist
 void check_save_dir(std::string const& directory, std::string const& resume = Options::never);
+
+/// Checks a file that a run writes at its end, such as --predictions, without changes.
+/// @param inputs files that the run reads; empty ones do not count
+/// @throws ConfigError if it is one of the inputs, which it would replace; DataError if it cannot be written
+void check_output_file(std::string const& flag, std::string const& path, std::vector<std::string> const& inputs);
 
 /// Creates --save-dir.   @returns whether it did not exist   @throws ConfigError with the system's reason
 bool create_save_dir(std::string const& directory);

@@ -25,6 +25,17 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
                         "); name another directory, remove that run, or resume it with --resume auto");
 }
 
+LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string const& path,
+                                       std::vector<std::string> const& inputs) {
+  for (auto const& input : inputs) {
+    std::error_code error;
+    if (!input.empty() && std::filesystem::equivalent(path, input, error) && !error &&
+        std::filesystem::is_regular_file(path, error))
+      throw ConfigError(flag + " " + path + ": is a file that the run reads, and would be replaced; name another file");
+  }
+  AtomicFile const trial(path);
+}
+
 LOCKSTEP_INLINE bool create_save_dir(std::string const& directory) {
   std::error_code error;
   bool const is_new = std::filesystem::create_directories(directory, error);

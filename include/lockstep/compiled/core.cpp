@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/atomic_file.ipp>
 #include <lockstep/core/base64.ipp>
 #include <lockstep/core/checksum.ipp>
 #include <lockstep/core/free_memory.ipp>

@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -43,6 +46,16 @@ TEST_CASE("runs of any length log at least ten steps (or all), including the las
     CHECK(lines.back().at("accuracy").number() == 0.5);
     CHECK(lines.back().at("samples").integer() == 77);
   }
+}
+
+TEST_CASE("a log to a pipe or a device is written there") {
+  lockstep_test::TemporaryFolder const folder;
+  REQUIRE(::symlink("/dev/null", (folder / "metrics.jsonl").c_str()) == 0);
+  train::MetricsLog log(folder / "metrics.jsonl");
+  log.start({1, 1, 0, 0, {}, "loss"});
+  log.step({1, 1, 0, 0.5, 1e-3, 8, 0.25, 100});
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  CHECK(std::filesystem::is_symlink(folder / "metrics.jsonl"));
 }
 
 TEST_CASE("a loss scale and a gradient norm are logged if they exist") {

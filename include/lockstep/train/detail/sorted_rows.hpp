@@ -18,8 +18,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/train/detail/file_remedy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -41,7 +41,8 @@ struct NumberedLine {
 };
 
 /// Sorts the lines of a table by their samples. Holds up to `part_bytes` in memory, and moves more to a temporary file
-/// without a name in the table's folder. Lines that arrive in order form one run of that file. Otherwise each part is a
+/// without a name in the table's folder, or in the system's folder for temporary files if the table is a pipe or a
+/// device. Lines that arrive in order form one run of that file. Otherwise each part is a
 /// run, and `write_to` merges the runs, with at least 4 KiB of memory for each.
 class SortedRows {
  public:

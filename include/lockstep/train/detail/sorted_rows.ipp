@@ -80,7 +80,10 @@ LOCKSTEP_INLINE void SortedRows::spill() {
 LOCKSTEP_INLINE void SortedRows::write(std::string_view bytes, std::size_t at) {
   if (file_.get() < 0) {
     std::error_code error;
-    auto const real = std::filesystem::weakly_canonical(table_, error);
+    auto const there = std::filesystem::status(table_, error);
+    bool const is_stream = std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
+    auto const real = is_stream ? std::filesystem::temp_directory_path(error) / "lockstep-rows"
+                                : std::filesystem::weakly_canonical(table_, error);
     auto name = (error ? table_ : real.string()) + ".XXXXXX";
     file_ = FileDescriptor(::mkostemp(name.data(), O_CLOEXEC));
     if (file_.get() < 0) fail("create");

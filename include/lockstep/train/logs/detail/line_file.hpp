@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,9 +11,9 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/close_file.hpp>
-#include <lockstep/train/detail/file_remedy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -25,10 +26,11 @@ class LineFile {
 
   /// Opens the file, and creates it if it is missing. Removes the lines of steps after `step`, all lines for step 0,
   /// and an incomplete last line. step_of(line, number) returns the step of a line; numbers count from 1. Returns the
-  /// bytes that remain.
+  /// bytes that remain. A pipe or a device, such as /dev/stderr, is written to as it is.
   /// @throws DataError if the file cannot be created
   template <class StepOf>
   ::off_t truncate_after(Index step, StepOf const& step_of) {
+    if (is_stream()) return 0;
     open();
     std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
     ::off_t end = 0;
@@ -53,6 +55,13 @@ class LineFile {
   }
 
  private:
+  /// Returns whether there is something at the path that is no regular file.
+  [[nodiscard]] bool is_stream() const {
+    struct ::stat found {};
+    if (::stat(path_.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return false;
+    if (S_ISBLK(found.st_mode)) throw DataError(path_ + ": is a block device; name a file");
+    return true;
+  }
   void open() {
     file_.reset(std::fopen(path_.c_str(), "ae"));
     if (!file_) fail("create");

@@ -2,7 +2,9 @@
 #pragma once
 #include <cerrno>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+#include <lockstep/core/version.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Returns advice to follow the system's reason when a file cannot be written; empty if the reason is enough.
 [[nodiscard]] inline char const* file_remedy(int reason) noexcept {
@@ -14,9 +16,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
       return "; make room there, or write to another place";
     case EFBIG:
       return "; raise the limit on the size of files (ulimit -f unlimited)";
+    case EROFS:
+      return "; mount it writable, or write to another place";
+    case EPIPE:
+      return "; its reader has ended";
     default:
       return "";
   }
 }
 
-}}}  // namespace lockstep::train::detail
+}}  // namespace lockstep
