@@ -157,6 +157,13 @@ TEST_CASE("a truncated index is rebuilt, and names with line breaks are not save
   }
 }
 
+TEST_CASE("a file that is no index of this library is not replaced by one") {
+  Archive const archive;
+  write_file(archive / "a.tar.index", "notes of the user\n");
+  CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
+  CHECK(read_file(archive / "a.tar.index") == "notes of the user\n");
+}
+
 TEST_CASE("headers of other programs are read") {
   Archive const archive;
   auto prefixed = member("key.txt", "abc");

@@ -50,6 +50,8 @@ TEST_CASE("an invalid shape, an existing file and a missing folder are refused")
   std::vector<float> const values{1, 2, 3};
   CHECK_THROWS_WITH_AS(data::write_npy(folder / "a.npy", std::span(values), {2, 2}),
                        doctest::Contains("shape (2,2,) has 4 elements, not 3"), ShapeError);
+  CHECK_THROWS_WITH_AS(data::write_npy(folder / "a.npy", std::span(values).first(1), std::vector<Index>(33, 1)),
+                       doctest::Contains("33 axes; numpy reads at most 32"), ShapeError);
   write_file(folder / "b.npy", "mine");
   CHECK_THROWS_WITH_AS(data::write_npy(folder / "b.npy", std::span(values), {3}), doctest::Contains("exists already"),
                        DataError);

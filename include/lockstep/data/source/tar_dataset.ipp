@@ -114,6 +114,12 @@ LOCKSTEP_INLINE void TarDataset::write_index(std::string const& index_path,
     text += std::to_string(member.offset) + " " + std::to_string(member.bytes) + " " + member.name + "\n";
   }
   text += "end\n";
+  if (std::error_code error; std::filesystem::exists(index_path, error)) {  // only an index is replaced
+    if (!std::filesystem::is_regular_file(index_path, error)) return;
+    std::ifstream in(index_path, std::ios::binary);
+    std::string const there(std::istreambuf_iterator<char>(in), {});
+    if (!there.empty() && !there.starts_with("lockstep tar index ") && !there.ends_with("\nend\n")) return;
+  }
   auto const partial = detail::partial_path(index_path);
   auto* const file = std::fopen(partial.c_str(), "wbx");
   if (file == nullptr) return;  // a read-only folder: the next run reads the headers again

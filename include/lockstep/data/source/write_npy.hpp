@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/stat.h>
+
 #include <bit>
 #include <cerrno>
 #include <cstdint>
@@ -18,12 +20,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Writes an array as a new .npy file, which numpy.load and `open_npy` read.
 /// @param values the elements in row-major order   @param shape the extents; their product is the number of elements
-/// @throws ShapeError if the shape does not fit the number of elements
+/// @throws ShapeError if the shape does not fit the number of elements, or has more than 32 axes
 /// @throws DataError if the file exists or cannot be written; names the path and the system's reason
 /// @source NEP 1: the .npy format, version 1
 template <Number T>
 void write_npy(std::string const& path, std::span<T const> values, std::vector<Index> const& shape) {
   static_assert(std::endian::native == std::endian::little);
+  constexpr std::size_t most = 32;  // of numpy before version 2; 64 since then
+  if (shape.size() > most)
+    throw ShapeError(path + ": an array of " + std::to_string(shape.size()) + " axes; numpy reads at most " +
+                     std::to_string(most) + ": merge some");
   std::string extents;
   Index count = 1;
   for (Index const extent : shape) {
@@ -41,7 +47,8 @@ void write_npy(std::string const& path, std::span<T const> values, std::vector<I
   header.back() = '\n';
   auto const length = static_cast<std::uint16_t>(header.size());
   auto const fail = [&] { throw DataError(path + ": cannot be written: " + std::strerror(errno)); };
-  if (std::ifstream(path)) throw DataError(path + ": exists already; remove it, or name another file");
+  if (struct ::stat found{}; ::lstat(path.c_str(), &found) == 0)  // also a pipe or a device
+    throw DataError(path + ": exists already; remove it, or name another file");
   std::ofstream file(path, std::ios::binary);
   if (!file) fail();
   file.write("\x93NUMPY\x01\x00", 8);
