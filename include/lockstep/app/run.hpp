@@ -24,6 +24,7 @@
 #include <lockstep/app/precision.hpp>
 #include <lockstep/app/save_dir.hpp>
 #include <lockstep/app/training.hpp>
+#include <lockstep/core/processors.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/run/run.hpp>
 
@@ -47,8 +48,8 @@ launch::Options launch_options(Options const& options, launch::Environment const
 /// are one sentence per affected host.
 /// prepare(options) does slow work that the ranks of a host share, such as a cache. Under another launcher, all ranks
 /// except rank zero call it before ranks connect. Rank zero calls `check`, which should prepare the same data.
-/// A run with --save-dir saves and stops on SIGTERM, SIGHUP or SIGUSR1. The run continues without output if the reader
-/// of its output exits, as in `| head`.
+/// A run with --save-dir saves and stops on the signals of launch::StopRequest::stop_signals. The run continues without
+/// output if the reader of its output exits, as in `| head`.
 /// @returns the program's exit code: 0; 2 for invalid input; 1 for an error in training; 128 + signal for a rank that
 /// was killed or a run that was stopped
 template <class Options>
@@ -97,6 +98,8 @@ template <class Options>
     options.settings = command.settings();
     options.given = command.given();
     options.command_line = command.arguments(argc, argv);
+    if (auto const note = detail::note_on_quota(processor_quota(), allowed_processors()); !note.empty())
+      options.warnings.push_back(note);
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);

@@ -8,6 +8,7 @@
 #include <lockstep/core/json_writer.ipp>
 #include <lockstep/core/keyed_permutation.ipp>
 #include <lockstep/core/option_descriptor.ipp>
+#include <lockstep/core/processors.ipp>
 #include <lockstep/core/progress.ipp>
 #include <lockstep/core/segment_plan.ipp>
 #include <lockstep/core/sha256.ipp>

@@ -58,3 +58,10 @@ TEST_CASE("a killed rank may have run out of memory") {
       "rank 1 (pid 3) was killed by signal 9 (Killed); the kernel does that when memory runs out, which dmesg reports");
   CHECK(app::detail::with_memory_hint("rank 1 (pid 3) was killed by signal 15 (Terminated)").ends_with("(Terminated)"));
 }
+
+TEST_CASE("a quota that allows fewer processors is reported") {
+  CHECK(app::detail::note_on_quota({}, 8).empty());
+  CHECK(app::detail::note_on_quota(8, 8).empty());
+  CHECK(app::detail::note_on_quota(2, 8).starts_with(
+      "a quota of the control group (container) gives this run 2 of 8 processors; "));
+}

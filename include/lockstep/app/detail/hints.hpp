@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 
 #include <lockstep/app/backend.hpp>
@@ -18,6 +19,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// Returns a note if this program starts a run on more or fewer GPUs than it sees. Empty if the numbers are equal. Also
 /// empty for ranks of another launcher, which may show each rank only its own GPU.
 [[nodiscard]] std::string note_on_gpus(Options const& options, launch::Environment const& place);
+
+/// Returns a note if the quota of the control group allows fewer processors than the machine has; else empty.
+/// @param quota of processor_quota()   @param allowed the processors that this process may run on
+[[nodiscard]] std::string note_on_quota(std::optional<int> quota, int allowed);
 
 /// Returns a note on the seconds between a rank's start and its first batch; empty for a fast start.
 [[nodiscard]] std::string note_on_slow_start(double seconds);

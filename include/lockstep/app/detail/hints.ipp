@@ -18,6 +18,12 @@ LOCKSTEP_INLINE std::string note_on_gpus(Options const& options, launch::Environ
   return "";
 }
 
+LOCKSTEP_INLINE std::string note_on_quota(std::optional<int> quota, int allowed) {
+  if (!quota || *quota >= allowed) return "";
+  return "a quota of the control group (container) gives this run " + std::to_string(*quota) + " of " +
+         std::to_string(allowed) + " processors; the defaults of --threads and --nproc auto follow it";
+}
+
 LOCKSTEP_INLINE std::string note_on_slow_start(double seconds) {
   constexpr double slow = 10;
   if (seconds < slow) return "";

@@ -131,10 +131,11 @@ LOCKSTEP_INLINE Environment detect(Lookup variable) {
 }
 
 LOCKSTEP_INLINE int cores_of_ranks(Environment const& place) {
-  auto const mine = processors();
+  auto const mine = allowed_processors();
   using enum Launcher;
   bool const inherits = place.launcher == lockstep || place.launcher == torchrun || place.launcher == single;
-  return inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;
+  auto const all = inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;
+  return std::min(all, processor_quota().value_or(all));  // the ranks of a host share their control group's quota
 }
 
 }}}  // namespace lockstep::launch
