@@ -6,9 +6,8 @@
 
 using namespace lockstep;
 
-TEST_CASE(
-    "the first SIGTERM, SIGHUP or SIGUSR1 requests a stop, immediate repetitions count as one, a later one does not") {
-  for (int const signal : {SIGTERM, SIGHUP, SIGUSR1}) {
+TEST_CASE("the first signal of a scheduler requests a stop, immediate repetitions count as one, a later one does not") {
+  for (int const signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU}) {
     launch::StopRequest request;
     auto const token = request.token();
     CHECK(request.signal() == 0);
@@ -25,10 +24,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a limit of processor time, which the system repeats each second, does not end the save") {
+  launch::StopRequest request;
+  CHECK(request.handle(SIGXCPU));
+  ::usleep(1'100'000);
+  CHECK(request.handle(SIGXCPU));
+  CHECK_FALSE(request.handle(SIGTERM));
+}
+
 TEST_CASE("a process that stopped on request has its own exit code") {
   CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGTERM));
   CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGHUP));
   CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGUSR1));
+  CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGUSR2));
   for (int const code : {0, 1, 2, SIGTERM, 128 + SIGINT, 128 + SIGKILL})
     CHECK_FALSE(launch::StopRequest::is_stop_exit_code(code));
 }

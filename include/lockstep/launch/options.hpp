@@ -21,8 +21,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 /// Effect of a signal that asks a run to stop.
 enum class OnSignal {
   end,  ///< SIGINT and SIGTERM end the run at once
-  /// The first SIGTERM, SIGHUP or SIGUSR1 requests a stop by `World::stop_request`. SIGINT or a further signal ends
-  /// the run at once.
+  /// The first SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU requests a stop by `World::stop_request`. SIGINT or a
+  /// further signal ends the run at once.
   request_stop,
   ask [[deprecated("OnSignal::request_stop")]] = request_stop,
 };

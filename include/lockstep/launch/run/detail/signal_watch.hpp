@@ -17,10 +17,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-/// Receives SIGINT and SIGTERM, and with OnSignal::request_stop SIGUSR1 and SIGHUP, through a file descriptor instead
-/// of their default effect. Leaves ignored signals ignored, for example under nohup. Uses handlers, since a signal mask
-/// would have to be set in every thread, and programs that this one starts would inherit it. If two watches exist, the
-/// later one receives signals and must be destroyed first.
+/// Receives SIGINT and SIGTERM, and with OnSignal::request_stop all of StopRequest::stop_signals, through a file
+/// descriptor instead of their default effect. Leaves ignored signals ignored, for example under nohup, and a handler
+/// of the program for SIGUSR2 or SIGXCPU in place. Uses handlers, since a signal mask would have to be set in every
+/// thread, and programs that this one starts would inherit it. If two watches exist, the later one receives signals and
+/// must be destroyed first.
 class [[nodiscard]] SignalWatch {
  public:
   explicit SignalWatch(OnSignal on_signal = OnSignal::end);
@@ -50,7 +51,7 @@ class [[nodiscard]] SignalWatch {
   static inline std::atomic<int> handler_pipe_ = -1, running_handlers_ = 0;
   static inline std::atomic<pid_t> owner_ = 0;
 
-  std::array<Watched, 4> watched_{{{SIGINT}, {SIGTERM}, {SIGUSR1}, {SIGHUP}}};
+  std::array<Watched, 6> watched_{{{SIGINT}, {SIGTERM}, {SIGUSR1}, {SIGHUP}, {SIGUSR2}, {SIGXCPU}}};
   sigset_t mask_before_{};
   FileDescriptor read_end_, write_end_;
   int earlier_ = -1;  // descriptor of an earlier watch

@@ -18,9 +18,10 @@ LOCKSTEP_INLINE SignalWatch::SignalWatch(OnSignal on_signal) {
   sigset_t watched;
   ::sigemptyset(&watched);
   for (auto& [signal, installed, before] : watched_) {
-    bool const only_requests_stop = signal == SIGUSR1 || signal == SIGHUP;
-    installed = (!only_requests_stop || on_signal == OnSignal::request_stop) &&
-                ::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN &&
+    bool const ends_any_run = signal == SIGINT || signal == SIGTERM;
+    bool const may_be_of_program = signal == SIGUSR2 || signal == SIGXCPU;
+    installed = (ends_any_run || on_signal == OnSignal::request_stop) && ::sigaction(signal, nullptr, &before) == 0 &&
+                before.sa_handler != SIG_IGN && !(may_be_of_program && before.sa_handler != SIG_DFL) &&
                 ::sigaction(signal, &action, nullptr) == 0;
     if (installed) ::sigaddset(&watched, signal);
   }
