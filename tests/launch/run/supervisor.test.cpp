@@ -3,14 +3,20 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "launch/ranks.hpp"
@@ -608,4 +614,55 @@ TEST_CASE("a program's own arguments are those of its start") {
   auto const arguments = launch::detail::own_arguments();
   REQUIRE_FALSE(arguments.empty());
   CHECK(contains(arguments[0], "test.launch."));
+}
+
+TEST_CASE("supervisor: without pidfd_open" * doctest::skip()) {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog const program{static_cast<unsigned short>(std::size(rules)), rules};
+  bool const refused = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                       ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+                       ::syscall(SYS_pidfd_open, ::getpid(), 0) < 0;
+  if (!refused) std::_Exit(77);
+  auto const good = run_processes(3, "rank: succeeds"), bad = run_processes(3, "rank: ends with 3");
+  std::_Exit(good.code == 0 && bad.code == 3 && bad.report.ends_with("ended with exit code 3") ? 0 : 1);
+}
+
+TEST_CASE("ranks are watched without pidfd_open, as on kernels before 5.3 and in some sandboxes") {
+  NothingLeft const nothing_left;
+  auto const pid = start_case("supervisor: without pidfd_open");
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("supervisor: by a loader" * doctest::skip()) {
+  auto const named = run_processes(2, "rank: succeeds");
+  launch::Options options;
+  options.nproc = 2;
+  options.arguments = launch::detail::own_arguments();  // with the loader's, as if no arguments were given
+  for (auto& word : options.arguments)
+    if (word.starts_with("--test-case=")) word = "--test-case=rank: succeeds";
+  std::_Exit(named.code == 0 && launch::run(options, [](World&) { return 99; }) == 0 ? 0 : 1);
+}
+
+TEST_CASE("a program that an explicit loader has started starts its ranks in the same way") {
+  NothingLeft const nothing_left;
+  auto const program = std::filesystem::read_symlink("/proc/self/exe").string();
+  for (std::string const loader : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"}) {
+    if (!std::filesystem::exists(loader)) continue;
+    char const* const arguments[] = {loader.c_str(), program.c_str(), "--test-case=supervisor: by a loader",
+                                     "--no-skip=true", nullptr};
+    pid_t pid = 0;
+    REQUIRE(::posix_spawn(&pid, loader.c_str(), nullptr, nullptr, const_cast<char**>(arguments), environ) == 0);
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
 }

@@ -18,11 +18,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
-namespace detail {
-/// Returns the arguments of this process, with its name first.
-[[nodiscard]] std::vector<std::string> own_arguments();
-}  // namespace detail
-
 /// Starts `options.nproc` copies of this program as ranks and watches them from the parent until all have ended.
 ///
 /// If one fails, the others learn it from the shared memory and end on their own. Ranks that are still alive after

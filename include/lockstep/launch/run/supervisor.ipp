@@ -2,21 +2,6 @@
 #pragma once
 #include <lockstep/launch/run/supervisor.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
-
-LOCKSTEP_INLINE std::vector<std::string> own_arguments() {
-  std::vector<std::string> out;
-  std::FILE* const file = std::fopen("/proc/self/cmdline", "rbe");
-  if (!file) return out;
-  std::string argument;
-  for (int c; (c = std::fgetc(file)) != EOF; c == 0 ? argument.clear() : argument.push_back(static_cast<char>(c)))
-    if (c == 0) out.push_back(argument);
-  std::fclose(file);
-  return out;
-}
-
-}}}  // namespace lockstep::launch::detail
-
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 LOCKSTEP_INLINE Supervisor::Supervisor(Options const& options, int restarts)
@@ -85,7 +70,8 @@ LOCKSTEP_INLINE void Supervisor::wait_for_events() {
   polled_.assign(1, {signals_.descriptor(), POLLIN, 0});
   for (auto const& process : ranks_.all())
     if (!process.ended) polled_.push_back({process.pidfd, POLLIN, 0});
-  ::poll(polled_.data(), polled_.size(), termination_ == Termination::not_started ? 1000 : 20);
+  bool const often = termination_ != Termination::not_started || ranks_.must_be_polled();
+  ::poll(polled_.data(), polled_.size(), often ? 20 : 1000);
 }
 
 LOCKSTEP_INLINE void Supervisor::forward_signals() {

@@ -16,7 +16,12 @@ LOCKSTEP_INLINE RankProcesses::~RankProcesses() {
 
 LOCKSTEP_INLINE void RankProcesses::spawn(std::vector<std::string> const& arguments, SupervisedRank const& place,
                                           sigset_t const& mask, RankOutput& output) {
-  auto const argv = pointers(arguments);
+  auto const loader = arguments_of_loader();
+  bool const has_them =
+      arguments.size() >= loader.size() && std::equal(loader.begin(), loader.end(), arguments.begin());
+  auto words = has_them ? std::vector<std::string>() : loader;
+  words.insert(words.end(), arguments.begin() + (has_them ? 0 : 1), arguments.end());
+  auto const argv = pointers(words);
   auto const variables = environment(place);
   auto const envp = pointers(variables);
 
@@ -53,7 +58,14 @@ LOCKSTEP_INLINE void RankProcesses::spawn(std::vector<std::string> const& argume
   // If SIGCHLD is ignored, a process that ends at once leaves no trace: watch a descriptor that is readable.
   if (process.pidfd < 0 && why == ESRCH) process.pidfd = ::eventfd(1, EFD_CLOEXEC);
   processes_.push_back(process);  // from here on it is ended with the others
-  if (process.pidfd < 0) throw ConfigError(refused("watch rank " + std::to_string(place.rank) + " (pidfd_open)", why));
+  // Kernels before 5.3 and some sandboxes have no pidfd_open: the supervisor then looks at the process now and then.
+  bool const is_missing = why == ENOSYS || why == EPERM || why == EACCES;
+  if (process.pidfd < 0 && !is_missing)
+    throw ConfigError(refused("watch rank " + std::to_string(place.rank) + " (pidfd_open)", why));
+}
+
+LOCKSTEP_INLINE bool RankProcesses::must_be_polled() const noexcept {
+  return std::any_of(processes_.begin(), processes_.end(), [](Process const& p) { return !p.ended && p.pidfd < 0; });
 }
 
 LOCKSTEP_INLINE long RankProcesses::alive() const noexcept {
@@ -72,6 +84,34 @@ LOCKSTEP_INLINE void RankProcesses::signal_group(int signal) const noexcept {
 LOCKSTEP_INLINE char const* RankProcesses::own_program() noexcept {
   static constexpr char link[] = "/proc/self/exe";
   return ::access(link, X_OK) == 0 ? link : reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
+}
+
+LOCKSTEP_INLINE std::vector<std::string> RankProcesses::arguments_of_loader() {
+  auto const* const started = reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
+  if (::getauxval(AT_BASE) != 0 || !started) return {};  // the system has loaded the loader, as usual
+  struct ::stat program {
+  }, executed{};
+  if (::stat("/proc/self/exe", &executed) != 0) return {};
+  bool const found = ::stat(started, &program) == 0;
+  if (found && program.st_dev == executed.st_dev && program.st_ino == executed.st_ino) return {};  // linked statically
+  auto const all = own_arguments();
+  auto const name = std::find(all.begin(), all.end(), started);
+  if (name == all.begin() || name == all.end())
+    throw ConfigError("launch: this program was started by the loader " + (all.empty() ? "" : all[0]) +
+                      ", and its own file is not among the arguments, so that it cannot start ranks; start it without "
+                      "the loader, start the ranks by mpirun or torchrun, or use --devices N instead of --nproc N");
+  return {all.begin(), name + 1};
+}
+
+LOCKSTEP_INLINE std::vector<std::string> own_arguments() {
+  std::vector<std::string> out;
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "rbe");
+  if (!file) return out;
+  std::string argument;
+  for (int c; (c = std::fgetc(file)) != EOF; c == 0 ? argument.clear() : argument.push_back(static_cast<char>(c)))
+    if (c == 0) out.push_back(argument);
+  std::fclose(file);
+  return out;
 }
 
 LOCKSTEP_INLINE std::string RankProcesses::refused(std::string const& what, int error) {

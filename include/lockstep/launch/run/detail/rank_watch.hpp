@@ -92,7 +92,9 @@ class RankWatch {
   std::shared_ptr<StopRequest> request_;
   SignalWatch signals_;
   FileDescriptor stop_;
-  FileDescriptor launcher_;
+  pid_t launcher_pid_;
+  FileDescriptor launcher_;  // readable once the launcher has ended
+  bool launcher_ended_ = false;
   Deadline until_ = no_deadline;
   std::atomic<int> signal_ = 0;
   bool waited_for_cause_ = false;

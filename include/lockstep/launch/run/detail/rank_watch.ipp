@@ -25,7 +25,8 @@ LOCKSTEP_INLINE RankWatch::RankWatch(ControlPage& control, int rank, std::vector
       request_(options.on_signal == OnSignal::request_stop ? std::make_shared<StopRequest>() : nullptr),
       signals_(options.on_signal),
       stop_(::eventfd(0, EFD_CLOEXEC)),
-      launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
+      launcher_pid_(::getppid()),
+      launcher_(static_cast<int>(::syscall(SYS_pidfd_open, launcher_pid_, 0))) {
   if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch the other ranks (eventfd)");
   for (auto const& peer : peers_) open_peers_ += peer.get() >= 0;
   thread_ = start_thread("launch", "the thread that watches the other ranks", [this] { run(); });
@@ -78,12 +79,15 @@ LOCKSTEP_INLINE void RankWatch::run() {
     polled = {{stop_.get(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}, {launcher_.get(), POLLIN, 0}};
     for (auto const& peer : peers_) polled.push_back({peer.get(), POLLIN, 0});  // poll ignores negative ones
     polled.push_back({store_ && !store_disconnected_ ? store_->descriptor() : -1, POLLIN, 0});
-    ::poll(polled.data(), polled.size(), milliseconds_until(until_));
+    bool const polls_launcher = launcher_.get() < 0 && !launcher_ended_;  // on a system without pidfd_open
+    auto const timeout = milliseconds_until(until_);
+    ::poll(polled.data(), polled.size(), polls_launcher && (timeout < 0 || timeout > 500) ? 500 : timeout);
     if (polled[0].revents != 0) return;
     for (std::size_t r = 0; r < peers_.size(); ++r)
       if (polled[r + 3].revents != 0) close_peer(r);
     for (int signal = signals_.next(); signal != 0; signal = signals_.next()) handle_signal(signal);
-    if (polled[2].revents != 0) {
+    if (polled[2].revents != 0 || (polls_launcher && ::getppid() != launcher_pid_)) {
+      launcher_ended_ = true;
       launcher_ = FileDescriptor();
       request_stop(SIGTERM);
     }
