@@ -542,3 +542,32 @@ TEST_CASE("pandas' True and False, and numbers with a plus sign") {
         static_cast<void>(data::CsvDataset<Truth>(put("plus.csv", std::string("1,1,1\n") + wrong)).get(1)),
         doctest::Contains("expected a number"), DataError);
 }
+
+TEST_CASE("columns that pandas numbers from 0 are a header if there are at least three") {
+  struct Three {
+    float a, b;
+    int label;
+  };
+  struct Two {
+    int a, label;
+  };
+  lockstep_test::TemporaryFolder const folder;
+  auto const write = [&](std::string const& text) {
+    lockstep_test::write_file(folder / "a.csv", text);
+    return folder / "a.csv";
+  };
+  data::CsvDataset<Three> const rows{write("0,1,2\n0.5,1.5,1\n2.5,3.5,0\n")};
+  CHECK(rows.size() == 2);
+  CHECK(rows.get(0).label == 1);
+  CHECK(data::CsvDataset<Three>{write("0,1,2\n0,1,2\n")}.size() == 1);
+  CHECK(data::CsvDataset<Three>{write("1,2,3\n0.5,1.5,1\n")}.size() == 2);  // a sample
+  CHECK(data::CsvDataset<Three>{write("0,1,2.0\n0.5,1.5,1\n"), {}}.size() == 2);
+  CHECK(data::CsvDataset<Three>{write("0,1,2\n")}.size() == 1);  // the only row
+  CHECK(data::CsvDataset<Three>{write("0,1,2\n0.5,1.5,1\n"), {.header = data::CsvHeader::none}}.size() == 2);
+  CHECK(data::CsvDataset<Two>{write("0,1\n5,1\n")}.size() == 2);
+  struct Indexed {
+    std::optional<int> index;
+    float a, b, c;
+  };
+  CHECK(data::CsvDataset<Indexed>{write(",0,1,2\n0,0.5,1.5,1\n")}.size() == 1);
+}

@@ -29,8 +29,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Whether the first row of a CSV file names the columns.
 enum class CsvHeader {
-  automatic,   ///< a header if its number columns hold at least one word and no number; a row type of only strings has
-               ///< no header
+  automatic,   ///< a header if its number columns hold at least one word and no number, or if three or more columns
+               ///< are numbered 0, 1, 2, …, as pandas names columns without names; a row type of only strings has no
+               ///< header
   none,        ///< the first row is a sample
   first_line,  ///< the first row is not a sample
 };
@@ -290,7 +291,21 @@ class CsvDataset {
       }
     };
     std::apply([&](auto&... member) { (look(member), ...); }, members(names));
-    return any_word && !any_number;
+    return (any_word && !any_number) || numbers_columns(table);
+  }
+
+  /// Whether the first of several lines numbers the columns from 0, possibly after an empty field for pandas' index.
+  /// Two such numbers may as well be a sample.
+  [[nodiscard]] static bool numbers_columns(detail::CsvTable const& table) {
+    constexpr auto columns = Check<Members>::columns;
+    auto row = table.row(0);
+    std::size_t expected = 0;
+    for (std::size_t column = 0; column < columns; ++column) {
+      auto const text = row.next().text;
+      if (column == 0 && text.empty()) continue;
+      if (text != std::to_string(expected++)) return false;
+    }
+    return expected >= 3 && table.rows() >= 2;
   }
 
   template <class T>
