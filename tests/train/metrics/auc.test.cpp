@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -70,6 +71,25 @@ TEST_CASE("in any batches, and over shards, it equals the result over all pairs"
   std::transform(to.begin(), to.end(), other.totals().begin(), to.begin(), std::plus{});
   CHECK(one.value() == right / pairs);
   CHECK(std::string(one.name()) == "auc");
+}
+
+TEST_CASE("the order of close logits counts: 1 % of clicks, and logits of equal bfloat16 values") {
+  std::vector<float> logits;
+  std::vector<int> labels;
+  for (int i = 0; i < 1000; ++i) {
+    labels.push_back(i % 2);
+    logits.push_back(i % 2 == 0 ? -4.60f : -4.59f);
+  }
+  CHECK(auc(logits, labels) == 1);
+  CHECK(auc({1, std::nextafter(1.0f, 2.0f)}, {0, 1}) == 1);
+  Auc first{&Sample::label}, second{&Sample::label};
+  add(first, {1.0f}, {0});
+  add(second, {std::nextafter(1.0f, 2.0f)}, {1});
+  auto const to = first.totals();
+  std::transform(to.begin(), to.end(), second.totals().begin(), to.begin(), std::plus{});
+  CHECK(first.value() == 0.5);  // rounded, without the samples of the second
+  first.add_samples(second.samples());
+  CHECK(first.value() == 1);
 }
 
 TEST_CASE("tokens of sequences count, padding does not; inputs other than logits are refused") {

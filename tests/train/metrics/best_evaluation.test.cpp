@@ -38,9 +38,22 @@ TEST_CASE("the best has the least loss, or a metric's largest or smallest value,
   CHECK(judge("loss", {3, 2, 4}, {1, 2, 3}, train::BestValue::smallest).best == std::vector{true, true, false});
 }
 
-TEST_CASE("NaN is never better, except than no evaluation, and any number is better than NaN") {
-  CHECK(judge("loss", {none, none, 7, none, 8}, {0, 0, 0, 0, 0}).best == std::vector{true, false, true, false, false});
-  CHECK(judge("score", {0, 0, 0}, {none, -1e300, none}).best == std::vector{true, true, false});
+TEST_CASE("an evaluation that is not finite is never the best, not even the first one") {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  CHECK(judge("loss", {none, none, 7, none, 8}, {0, 0, 0, 0, 0}).best == std::vector{false, false, true, false, false});
+  CHECK(judge("loss", {none, none}, {0, 0}).since == 2);
+  CHECK(judge("loss", {infinite, 7, -infinite}, {0, 0, 0}).best == std::vector{false, true, false});
+  CHECK(judge("score", {0, 0, 0}, {none, -1e300, none}).best == std::vector{false, true, false});
   CHECK(judge("score", {0, 0, 0}, {none, 1e300, none}, train::BestValue::smallest).best ==
-        std::vector{true, true, false});
+        std::vector{false, true, false});
+  CHECK(judge("score", {none, 0, infinite}, {3, 1, 2}).best ==
+        std::vector{false, true, false});  // nan loss, good score
+}
+
+TEST_CASE("an improvement must exceed min_delta, compared with the best value so far") {
+  train::BestEvaluation by_loss("loss", train::BestValue::largest, 0.1);
+  std::vector<bool> better;
+  for (double const loss : {1.0, 0.95, 0.9, 0.85, 0.7}) better.push_back(by_loss.add({.loss = loss}));
+  CHECK(better == std::vector{true, false, false, true, true});
+  CHECK(by_loss.evaluations_since_best() == 0);
 }

@@ -2,6 +2,7 @@
 #include <lockstep/train/metrics/ctc_error_rate.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -61,4 +62,20 @@ TEST_CASE("missing, additional and changed labels, as a fraction of all") {
                        ConfigError);
   CHECK_FALSE(Rate::higher_is_better);
   CHECK(std::string(Rate::name()) == "error_rate");
+}
+
+TEST_CASE("a logit that is NaN is no class, as it would be read as the first or as none") {
+  std::vector<Clip> const clips{{{1}}};
+  data::Collated const held{data::RaggedCollate{}, clips};
+  std::vector<Index> const offsets{0, 1};
+  for (std::size_t bad = 0; bad < 3; ++bad) {
+    std::vector<float> logits{0, 1, 0};
+    logits[bad] = std::numeric_limits<float>::quiet_NaN();
+    nn::Sequence<float, HostSpace> const prediction{
+        {{logits.data(), {1, 3}}, nullptr},
+        nn::SequenceLayout<HostSpace>::ragged(1, 1, {offsets.data(), {2}}, held.batch().positions())};
+    Rate metric(&Clip::words);
+    CHECK_THROWS_WITH_AS(metric.add(prediction, held.batch()),
+                         doctest::Contains("ctc_best_path: the model predicts a logit that is nan"), DataError);
+  }
 }

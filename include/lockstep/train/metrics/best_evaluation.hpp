@@ -13,25 +13,27 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 enum class BestValue { largest, smallest };
 
 /// Finds the best evaluation of a run: the one with the smallest loss, or with a metric's best value. The first of
-/// equal values wins. NaN is worse than any number.
+/// equal values wins. An evaluation whose loss or value is NaN or infinite is never the best.
 class BestEvaluation {
  public:
   /// @param best_by "loss", or the name of a metric
   /// @param of_metric the metric's best value; ignored for the loss, whose best value is the smallest
-  explicit BestEvaluation(std::string best_by, BestValue of_metric = BestValue::largest)
-      : best_by_(std::move(best_by)), sign_(of_metric == BestValue::largest ? 1 : -1) {}
+  /// @param min_delta least improvement: an evaluation is better only if it exceeds the best value by more than this
+  explicit BestEvaluation(std::string best_by, BestValue of_metric = BestValue::largest, double min_delta = 0)
+      : best_by_(std::move(best_by)), sign_(of_metric == BestValue::largest ? 1 : -1), min_delta_(min_delta) {}
 
   /// Records an evaluation. Returns whether it is better than all before it.
   /// @pre the report has a metric of that name
   bool add(EvaluationReport const& report) {
     auto const value = value_of(report);
-    bool const better = !any_ || (std::isnan(best_) ? !std::isnan(value) : value > best_);
+    bool const finite = std::isfinite(value) && std::isfinite(report.loss);
+    bool const better = finite && (!any_ || value > best_ + min_delta_);
     since_best_ = better ? 0 : since_best_ + 1;
     if (better) best_ = value;
-    any_ = true;
+    any_ = any_ || better;
     return better;
   }
-  /// Returns the number of evaluations after the best one.
+  /// Returns the number of evaluations after the best one, or of all if none is finite.
   [[nodiscard]] Index evaluations_since_best() const noexcept { return since_best_; }
 
  private:
@@ -43,7 +45,7 @@ class BestEvaluation {
   }
 
   std::string best_by_;
-  double sign_;
+  double sign_, min_delta_;
   double best_ = 0;
   Index since_best_ = 0;
   bool any_ = false;

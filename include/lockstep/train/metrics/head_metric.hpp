@@ -35,6 +35,8 @@ class HeadMetric {
     metric_.add(std::invoke(part_, prediction), batch);
   }
   [[nodiscard]] std::span<double> totals() { return metric_.totals(); }
+  [[nodiscard]] std::string samples() const requires detail::HasSamples<AnyMetric> { return metric_.samples(); }
+  void add_samples(std::string_view bytes) requires detail::HasSamples<AnyMetric> { metric_.add_samples(bytes); }
   [[nodiscard]] double value() const requires detail::HasValue<AnyMetric> { return metric_.value(); }
   template <class F>
   void values(F const& each) const requires detail::HasValues<AnyMetric> {

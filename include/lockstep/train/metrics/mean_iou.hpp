@@ -23,7 +23,8 @@ class MeanIoU {
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
-  /// @throws ShapeError if the numbers of labels or classes differ, DataError if a label is not one of the classes
+  /// @throws ShapeError if the numbers of labels or classes differ, DataError if a label is not one of the classes, or
+  /// a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     counts_.add(prediction, batch);

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <lockstep/core/index.hpp>
 
@@ -21,6 +22,12 @@ concept HasValues = requires(AnyMetric const& metric) {
   metric.values(ValueCallback{});
 };
 
+template <class AnyMetric>
+concept HasSamples = requires(AnyMetric& metric, AnyMetric const& constant, std::string_view bytes) {
+  { constant.samples() } -> std::convertible_to<std::string>;
+  metric.add_samples(bytes);
+};
+
 /// Calls f(name, value) for each value of a metric.
 template <class AnyMetric, class F>
 void each_value(AnyMetric const& metric, F const& f) {
@@ -35,8 +42,10 @@ void each_value(AnyMetric const& metric, F const& f) {
 /// template, so the concept does not check it. `totals()` returns a fixed number of totals that add up over batches and
 /// ranks. `value()` computes the result from them.
 /// A metric of several values has `values(each) const` instead. It calls each(name, value) with the same names each
-/// time, also before the first `add`. A metric is copied once per device. Larger values are better, unless the metric
-/// has `static constexpr bool higher_is_better = false`.
+/// time, also before the first `add`. A metric whose value needs all samples also has `samples() const`, which returns
+/// them as a string of bytes, and `add_samples(bytes)`, which adds those of another device or rank; the samples follow
+/// the totals, which are already summed. A metric is copied once per device. Larger values are better, unless the
+/// metric has `static constexpr bool higher_is_better = false`.
 template <class AnyMetric>
 concept Metric = std::copy_constructible<AnyMetric> &&
     (detail::HasValue<AnyMetric> || detail::HasValues<AnyMetric>)&&requires(AnyMetric& metric,

@@ -30,22 +30,22 @@ class TopKAccuracy {
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
   /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens; DataError if a label
-  /// is not one of the classes
+  /// is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label("TopKAccuracy", prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
-      auto const label = static_cast<Index>(wanted);
-      if (label == ignored_) return;
-      expect<DataError>(label >= 0 && label < width, [&] {
-        return "TopKAccuracy: a label is " + std::to_string(label) + "; the model predicts the classes 0 to " +
-               std::to_string(width - 1);
-      });
-      Index before = 0;
-      for (Index c = 0; c < width; ++c)
-        before += logits[c] > logits[label] || (c < label && !(logits[c] < logits[label]));
-      totals_[0] += before < k_ ? 1 : 0;
-      totals_[1] += 1;
-    });
+    detail::each_label("TopKAccuracy", prediction, batch[label_], ignored_,
+                       [&](auto const* logits, Index width, auto wanted) {
+                         auto const label = static_cast<Index>(wanted);
+                         expect<DataError>(label >= 0 && label < width, [&] {
+                           return "TopKAccuracy: a label is " + std::to_string(label) +
+                                  "; the model predicts the classes 0 to " + std::to_string(width - 1);
+                         });
+                         Index before = 0;
+                         for (Index c = 0; c < width; ++c)
+                           before += logits[c] > logits[label] || (c < label && !(logits[c] < logits[label]));
+                         totals_[0] += before < k_ ? 1 : 0;
+                         totals_[1] += 1;
+                       });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }

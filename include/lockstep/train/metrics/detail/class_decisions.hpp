@@ -29,16 +29,15 @@ class ClassDecisions {
   /// Calls f(label, predicted) for each row, place or token whose label is not ignored. predicted is the largest logit,
   /// the first of equal ones; a single logit predicts 1 if it is above 0.
   /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens, or the prediction
-  /// has another number of classes; DataError if a label is not one of the classes
+  /// has another number of classes; DataError if a label is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch, class F>
   void each(Prediction const& prediction, Batch const& batch, F const& f) const {
-    each_label(metric_, prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
+    each_label(metric_, prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto wanted) {
       expect<ShapeError>(width == classes_ || (width == 1 && classes_ == 2), [&] {
         return std::string(metric_) + ": the model predicts " + std::to_string(width) +
                " numbers for each label, and there are " + std::to_string(classes_) + " classes";
       });
       auto const label = static_cast<Index>(wanted);
-      if (label == ignored_) return;
       expect<DataError>(label >= 0 && label < classes_, [&] {
         return std::string(metric_) + ": a label is " + std::to_string(label) + "; the classes are 0 to " +
                std::to_string(classes_ - 1);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
+#include <optional>
 #include <string>
 
 #include <lockstep/core/contract.hpp>
@@ -16,11 +18,26 @@ template <class Column>
   return true;
 }
 
+/// Checks the logits of a row whose label counts. A comparison with NaN is false, so that a metric of NaN would look
+/// like that of a model that predicts the first class.
+/// @throws DataError, naming `metric`, if one is NaN
+template <class Logit>
+void expect_numbers(char const* metric, Logit const* logits, Index width) {
+  bool is_nan = false;
+  for (Index i = 0; i < width; ++i) is_nan |= std::isnan(static_cast<float>(logits[i]));
+  if (is_nan)
+    throw DataError(std::string(metric) +
+                    ": the model predicts a logit that is nan; look for NaN in its parameters and its input "
+                    "(data::Finite checks samples)");
+}
+
 /// Calls f(logits, number of logits, label) for each row with a label of a prediction on the host. For a Sequence it
-/// calls f for each token, without padding.
+/// calls f for each token, without padding. Rows whose label equals `ignored` are left out.
 /// @throws ShapeError, naming `metric`, if the number of labels differs from the number of rows, slots or tokens
+/// @throws DataError, naming `metric`, if a logit is NaN
 template <class Prediction, class Column, class F>
-void each_label(char const* metric, Prediction const& prediction, Column const& labels, F const& f) {
+void each_label(char const* metric, Prediction const& prediction, Column const& labels, std::optional<Index> ignored,
+                F const& f) {
   auto const expect_labels = [&](Index wanted, char const* of_what) {
     expect<ShapeError>(labels.values.size() == wanted, [&] {
       return std::string(metric) + ": the prediction has " + std::to_string(wanted) + " " + of_what +
@@ -30,7 +47,11 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
   auto const one = [&](auto const& outputs, Index row) {
     if (!has_label(labels, row)) return;
     Index const width = outputs.extent(1);
-    f(outputs.value.data + row * width, width, labels.values.data[row]);
+    auto const label = labels.values.data[row];
+    if (ignored && static_cast<Index>(label) == *ignored) return;
+    auto const* const logits = outputs.value.data + row * width;
+    expect_numbers(metric, logits, width);
+    f(logits, width, label);
   };
   if constexpr (requires { prediction.layout; }) {
     auto const& layout = prediction.layout;
