@@ -149,7 +149,9 @@ class DataLoader {
   [[nodiscard]] Index samples() const { return detail::samples_of(core_->order()); }
   /// Returns the number of micro-steps in an epoch, equal on all ranks: ceil(samples / (batch_size * split.all)), or
   /// the floor for Tail::drop. For a BatchOrder: ceil(batches / split.all).
-  [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split, 0).steps(); }
+  [[nodiscard]] Index steps(Split const& split = {}) const { return steps(split, options().tail); }
+  /// Returns the number of micro-steps with another tail than the option's.
+  [[nodiscard]] Index steps(Split const& split, Tail tail) const { return core_->layout(split, 0, tail).steps(); }
 
   /// Sets the memory resource of batches from the next start on, such as page-locked memory for copies to a device.
   void use(memory::AnyHostResource memory) { core_->use(memory); }
@@ -166,16 +168,21 @@ class DataLoader {
   /// @throws ConfigError if the micro-step does not exist, or the dataset's size has changed
   /// @throws ConfigError if the sampler's order is for another batch size or number of shards
   /// @throws ConfigError in a fork of the process that made the loader
-  [[gnu::cold]] void start(Split split, Index epoch, Index step, Index last_epoch) {
+  void start(Split split, Index epoch, Index step, Index last_epoch) {
+    start(split, epoch, step, last_epoch, options().tail);
+  }
+  /// Starts delivery with another tail than the option's, until the next start. An evaluation counts each sample once
+  /// with Tail::exact.
+  [[gnu::cold]] void start(Split split, Index epoch, Index step, Index last_epoch, Tail tail) {
     check(split, epoch, last_epoch);
-    require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
+    require(step >= 0 && step <= steps(split, tail), "step", step, "within the epoch's micro-steps");
     consumer_thread_ = std::this_thread::get_id();
-    core_->start(split, epoch, 0, step, last_epoch, replay_);
+    core_->start(split, epoch, 0, step, last_epoch, replay_, tail);
   }
 
   /// Returns the state before a micro-step of an epoch.
   [[nodiscard]] LoaderState state_before(Split const& split, Index epoch, Index step) const {
-    return {epoch, core_->layout(split, epoch).begin(step), samples(), fingerprint()};
+    return {epoch, core_->layout(split, epoch, options().tail).begin(step), samples(), fingerprint()};
   }
   /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
   /// number of ranks can share them, and their content is equal.
@@ -195,7 +202,7 @@ class DataLoader {
     check(state);
     check(split, state.epoch, last_epoch);
     consumer_thread_ = std::this_thread::get_id();
-    core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
+    core_->start(split, state.epoch, state.position, 0, last_epoch, replay_, options().tail);
   }
   /// Returns 16 hexadecimal digits, equal for loaders that deliver as many samples in the same order. Reads no sample.
   [[nodiscard]] std::string order_fingerprint() const {

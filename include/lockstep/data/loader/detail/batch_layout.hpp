@@ -51,11 +51,11 @@ template <class O>
 using LayoutOf = typename LayoutType<O>::type;
 
 template <class O>
-LayoutOf<O> layout_of(O const& order, DataLoaderOptions const& options, Split const& split, Index epoch, Index first) {
+LayoutOf<O> layout_of(O const& order, Index batch_size, Tail tail, Split const& split, Index epoch, Index first) {
   if constexpr (BatchOrder<O>) {
-    return {order, epoch, split.all, options.tail, first};
+    return {order, epoch, split.all, tail, first};
   } else {
-    return {static_cast<Index>(order.size()), options.batch_size, split.all, options.tail, first};
+    return {static_cast<Index>(order.size()), batch_size, split.all, tail, first};
   }
 }
 

@@ -78,8 +78,8 @@ class LoaderCore {
   [[nodiscard]] D const& dataset() const noexcept { return maker_.dataset; }
   [[nodiscard]] O const& order() const noexcept { return maker_.order; }
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return maker_.options; }
-  [[nodiscard]] LayoutOf<O> layout(Split const& split, Index epoch, Index first = 0) const noexcept {
-    return layout_of(order(), options(), split, epoch, first);
+  [[nodiscard]] LayoutOf<O> layout(Split const& split, Index epoch, Tail tail, Index first = 0) const noexcept {
+    return layout_of(order(), options().batch_size, tail, split, epoch, first);
   }
 
   /// Sets the memory resource of batches from the next start on.
@@ -95,7 +95,8 @@ class LoaderCore {
   }
 
   /// Starts delivery at a micro-step of an epoch whose micro-steps are counted from the position `first`.
-  [[gnu::cold]] void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay) {
+  [[gnu::cold]] void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay,
+                           Tail tail) {
     std::unique_lock lock(mutex_);
     cancel(lock);
     while (static_cast<int>(threads_.size()) < options().workers) add_worker();
@@ -110,11 +111,12 @@ class LoaderCore {
     }
     split_ = split;
     replay_ = replay;
-    layout_ = layout(split, epoch, first);
+    tail_ = tail;
+    layout_ = layout(split, epoch, tail, first);
     if constexpr (SequentialAccess<D>) dataset().rewind(epoch, layout_.begin(step));
     epoch_ = epoch;
     step_ = step;
-    last_epoch_ = layout(split, epoch).steps() == 0 ? epoch : last_epoch;
+    last_epoch_ = layout(split, epoch, tail).steps() == 0 ? epoch : last_epoch;
     if (step_ >= layout_.steps()) advance_epoch();
     if (started_ == 0) started_ = Clock::seconds();
     if (!threads_.empty()) assign(slots_.size());
@@ -338,7 +340,7 @@ class LoaderCore {
   void advance_epoch() noexcept {
     ++epoch_;
     step_ = 0;
-    layout_ = layout(split_, epoch_);
+    layout_ = layout(split_, epoch_, tail_);
   }
   void recycle(Slot* slot) noexcept {
     slot->expected_bytes = 0;
@@ -395,7 +397,8 @@ class LoaderCore {
     }
     throw ConfigError("DataLoader: no batch is left of epochs with " + std::to_string(samples_of(order())) +
                       " samples before epoch " + std::to_string(last_epoch_) +
-                      ", the end given to start; an epoch has " + std::to_string(layout(split_, epoch_).steps()) +
+                      ", the end given to start; an epoch has " +
+                      std::to_string(layout(split_, epoch_, tail_).steps()) +
                       " steps of this split, see steps(split); call start again");
   }
 
@@ -408,6 +411,7 @@ class LoaderCore {
   memory::AnyHostResource memory_;
   Split split_{0, 0, 1};
   Replay replay_ = Replay::none;
+  Tail tail_ = Tail::exact;
   LayoutOf<O> layout_;                           // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};

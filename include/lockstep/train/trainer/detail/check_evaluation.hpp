@@ -56,13 +56,11 @@ class MetricNames {
 /// @throws DataError if there are none, as a mean over nothing would look perfect
 template <class Loader, class... Metrics>
 Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
-  auto const steps = evaluation.loader.steps(split);
+  auto const steps = exact_steps(evaluation.loader, split);
   if (steps == 0)
-    throw DataError(
-        "evaluate" + evaluation_label(prefix) +
-        ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
-        " samples give no step; check which samples the dataset found, leave the loader's `tail` at exact, or pass "
-        "no evaluation");
+    throw DataError("evaluate" + evaluation_label(prefix) +
+                    ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
+                    " samples give no step; check which samples the dataset found, or pass no evaluation");
   return steps;
 }
 

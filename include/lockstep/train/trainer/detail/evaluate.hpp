@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,30 @@ template <class... Metrics>
       "weight 0, the weight is 0; check the evaluation's labels, or pass no evaluation");
 }
 
+/// Adds the samples that metrics keep on the other devices and ranks to the metrics of the first shard, in the order of
+/// shards.   @collective with DistributedDataParallel if a metric keeps samples
+template <class Session, class... Metrics>
+void gather_samples(Session& session, data::Split const& split, std::vector<ShardTotals<Metrics...>>& parts) {
+  int const ranks = split.all / split.count, own = split.first / split.count;
+  auto const gather = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    if constexpr (HasSamples<std::tuple_element_t<I, std::tuple<Metrics...>>>) {
+      std::vector<std::string> here;
+      for (auto const& part : parts) here.push_back(std::get<I>(part.metrics).samples());
+      for (int rank = 0; rank < ranks; ++rank)
+        for (std::size_t shard = 0; shard < parts.size(); ++shard) {
+          auto bytes = rank == own ? here[shard] : std::string();
+          if constexpr (requires { session.broadcast(bytes, rank); })
+            session.broadcast(bytes, rank);
+          else if (rank != own)
+            continue;
+          if (rank != own || shard > 0) std::get<I>(parts[0].metrics).add_samples(bytes);
+        }
+    }
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (gather(std::integral_constant<std::size_t, I>{}), ...); }
+  (std::index_sequence_for<Metrics...>{});
+}
+
 /// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls
 /// on_progress(done, steps) after each step, if `on_progress` is not empty.
 /// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
@@ -107,7 +132,8 @@ template <class Session, class Loader, class... Metrics>
   session.all_reduce(totals);
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
-  if (steps == evaluation.loader.steps(split)) check_evaluated(prefix, parts[0].loss, parts[0].samples);
+  gather_samples(session, split, parts);
+  if (steps == exact_steps(evaluation.loader, split)) check_evaluated(prefix, parts[0].loss, parts[0].samples);
 
   EvaluationReport report;
   report.samples = static_cast<Index>(parts[0].samples);

@@ -13,4 +13,15 @@ void start_loader(Loader& loader, data::Split const& split, Index epoch, Index s
   loader.start(split, epoch, step, last_epoch);
 }
 
+/// Starts a loader at a step with another tail than its own, if it has tails.
+template <class Replica, class Loader>
+void start_loader(Loader& loader, data::Split const& split, Index epoch, Index step, Index last_epoch,
+                  data::Tail tail) {
+  if constexpr (!Replica::Space::host_accessible) use_batch_memory(loader, Replica::batch_memory());
+  if constexpr (requires { loader.start(split, epoch, step, last_epoch, tail); })
+    loader.start(split, epoch, step, last_epoch, tail);
+  else
+    loader.start(split, epoch, step, last_epoch);
+}
+
 }}}  // namespace lockstep::train::detail
