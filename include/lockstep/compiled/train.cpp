@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/detail/check_finite_parameters.ipp>
 #include <lockstep/train/detail/copy_parameters.ipp>
 #include <lockstep/train/detail/saved_state_reader.ipp>
 #include <lockstep/train/detail/sorted_rows.ipp>

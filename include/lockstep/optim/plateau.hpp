@@ -9,7 +9,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// Lowers the learning rate when evaluations stop improving. The rate depends only on which evaluations were the best
 /// so far. Checkpoints store those, so a resumed run continues with the same rate.
 struct Plateau {
-  Index patience = 0;     ///< evaluations without improvement before each reduction; 0: never
+  /// Evaluations without improvement after which the rate falls, and falls again; 0: never. It is one more than the
+  /// patience of PyTorch's ReduceLROnPlateau, which waits for patience + 1 of them.
+  Index patience = 0;
   double factor = 0.1;    ///< factor on the learning rate at each reduction, below 1
   double min_factor = 0;  ///< lower bound of the product of all factors
 };

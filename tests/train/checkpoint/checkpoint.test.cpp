@@ -3,11 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -692,4 +696,151 @@ TEST_CASE("a file with a similar name is not a checkpoint") {
   CHECK(train::checkpoint_steps(folder.path()) == std::vector<Index>{100});
   train::remove_old_checkpoints(folder.path(), 100, 1);
   CHECK(std::filesystem::exists(step_file(folder.path(), 100)));
+}
+
+TEST_CASE("a run that diverges keeps a checkpoint from which it can resume, also if it keeps only one") {
+  for (double const rate : {3e38, 1e37, 1e30, 1e25}) {  // infinite parameters, or finite ones that are too large
+    CAPTURE(rate);
+    lockstep_test::TemporaryFolder const folder;
+    auto const run = [&](Index to, double learning_rate) {
+      auto const options = FitOptions{
+          .epochs = 4,
+          .max_steps = to,
+          .checkpoints = {
+              .folder = folder / "run", .every = 1, .keep = 1, .resume = train::newest_checkpoint(folder / "run")}};
+      return fit<Model, parallel::SingleDevice, optim::SGD>({.threads = 1}, options, 4,
+                                                            {.learning_rate = learning_rate});
+    };
+    run(2, 1e-2);
+    CHECK(train::checkpoint_steps(folder / "run") == std::vector<Index>{2});
+    CHECK_THROWS_AS(run(8, rate), Error);
+    run(10, 1e-2);
+    CHECK(train::checkpoint_steps(folder / "run") == std::vector<Index>{10});
+  }
+}
+
+TEST_CASE("a checkpoint of parameters that are not finite is refused, by name") {
+  lockstep_test::TemporaryFolder const folder;
+  fit(parallel::SingleDevice{.threads = 1}, {.epochs = 1, .checkpoints = {.folder = folder / "run"}});
+  auto const path = train::newest_checkpoint(folder / "run");
+  Model model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::SessionState state(layout.size(), layout.buffer_size(), optim::AdamW::states);
+  auto const progress = train::load_checkpoint(path, layout, state);
+  state.values()[0] = std::nanf("");
+  auto const moment = [](void* of, std::size_t i) -> float const* {
+    return static_cast<parallel::SessionState*>(of)->moments(i).data();
+  };
+  train::save_checkpoint(path, layout, state.values(), state.buffers(), {state.states(), moment, &state}, progress);
+  CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1},
+                           {.epochs = 2, .checkpoints = {.folder = folder / "run", .resume = path}}),
+                       doctest::Contains("is nan (element 0 of"), Error);
+}
+
+TEST_CASE("metadata that cannot be saved is refused before the first step, also in a dry run") {
+  lockstep_test::TemporaryFolder const folder;
+  for (bool const dry : {false, true})
+    for (train::Metadata const& metadata :
+         {train::Metadata{{"classes", "a"}, {"classes", "b"}}, train::Metadata{{train::Progress::key, "mine"}},
+          train::Metadata{{"text", "\xff"}}}) {
+      FitOptions const options{
+          .epochs = 1, .checkpoints = {.folder = folder / "run", .metadata = metadata}, .dry_run = dry};
+      CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, options),
+                           doctest::Contains("fit: checkpoints.metadata: the metadata \""), ConfigError);
+    }
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("a folder in which nothing can be written is found before the first step by a trial") {
+  lockstep_test::TemporaryFolder const folder;
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit const tight{10, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  std::string said;
+  try {
+    train::detail::try_folder(folder / "run", 100);
+  } catch (DataError const& error) {
+    said = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  CHECK(said.find("ulimit -f unlimited") != std::string::npos);
+  CHECK_THROWS_WITH_AS(train::detail::try_folder(folder / "run", std::size_t{1} << 62),
+                       doctest::Contains("are free there, and a checkpoint has"), DataError);
+  train::detail::try_folder(folder / "run", 100);
+  CHECK(std::filesystem::is_empty(folder / "run"));
+}
+
+namespace {
+/// Puts a file in the place of a folder at a step.
+struct FolderThief final : train::Observer {
+  FolderThief(std::string path, Index at) : folder(std::move(path)), step_of(at) {}
+  void step(train::StepReport const& report) override {
+    if (report.step != step_of) return;
+    std::filesystem::rename(folder, folder + ".away");
+    lockstep_test::write_file(folder, "not a folder");
+  }
+  std::string folder;
+  Index step_of;
+};
+}  // namespace
+
+TEST_CASE("a last save that fails is made in the working directory, and the message says where") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const whole = fit(parallel::SingleDevice{.threads = 1}, {.epochs = 1});
+  auto const here = std::filesystem::current_path();
+  std::filesystem::create_directory(folder / "work");
+  std::filesystem::current_path(folder / "work");
+  FolderThief thief(folder / "run", 6);
+  std::string said;
+  try {
+    fit(parallel::SingleDevice{.threads = 1},
+        {.epochs = 1, .checkpoints = {.folder = folder / "run"}, .observers = {&thief}});
+  } catch (DataError const& error) {
+    said = error.what();
+  }
+  std::filesystem::current_path(here);
+  auto const place = folder / ("work/lockstep-" + std::to_string(::getpid()) + "-step_6.safetensors");
+  CHECK_MESSAGE(
+      said.find("the last checkpoint is " + std::filesystem::canonical(folder.path()).string()) != std::string::npos,
+      said);
+  Model model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::SessionState state(layout.size(), layout.buffer_size(), optim::AdamW::states);
+  CHECK(train::load_checkpoint(place, layout, state).steps == 6);
+  CHECK(std::equal(whole.values.begin(), whole.values.end(), state.values().begin()));
+}
+
+namespace {
+struct BadMetric {
+  double total = 0;
+  void add(auto const&, auto const&) { throw DataError("sample 3 is damaged"); }
+  std::span<double> totals() { return {&total, 1}; }
+  double value() const { return total; }
+  static constexpr char const* name() { return "bad"; }
+};
+}  // namespace
+
+TEST_CASE("an evaluation or an observer that throws after the last step does not lose the run") {
+  struct Thrower final : train::Observer {
+    void step(train::StepReport const& report) override {
+      if (report.step == 6) throw DataError("the log's disk is full");
+    }
+  } thrower;
+  for (bool const by_observer : {false, true}) {
+    lockstep_test::TemporaryFolder const folder;
+    Trainer trainer{Model{}, optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}, 5};
+    auto batches = loader(4), held_out = loader(4);
+    FitOptions options{.epochs = 1, .checkpoints = {.folder = folder / "run"}};
+    if (by_observer) {
+      options.observers = {&thrower};
+      CHECK_THROWS_WITH_AS(trainer.fit(batches, options), "the log's disk is full", DataError);
+    } else {
+      CHECK_THROWS_WITH_AS(trainer.fit(batches, train::Evaluation{held_out, BadMetric{}}, options),
+                           doctest::Contains("sample 3 is damaged"), DataError);
+    }
+    CHECK(train::checkpoint_steps(folder / "run") == std::vector<Index>{6});
+  }
 }

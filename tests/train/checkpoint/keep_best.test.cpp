@@ -174,3 +174,14 @@ TEST_CASE("with a stream, each new best prints one line with value, step and pat
         "new best f1 0.2500 at step 10, saved to " + path + "\nnew best f1 0.8123 at step 30, saved to " + path + "\n");
   CHECK(lines_of("loss", {third}) == "new best loss 0.3000 at step 30, saved to " + path + "\n");
 }
+
+TEST_CASE("metadata that cannot be saved is refused before the first step") {
+  lockstep_test::TemporaryFolder const folder;
+  auto loader = line::loader(8, 4), held_out = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  train::KeepBest best(trainer, folder / "best.safetensors", {{"classes", "a"}, {"classes", "b"}});
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{held_out}, {.epochs = 1, .observers = {&best}}),
+                       doctest::Contains("the metadata \"classes\" is given twice"), ConfigError);
+  CHECK(trainer.values()[0] == 0);
+  CHECK(folder.entries() == 0);
+}

@@ -210,6 +210,13 @@ TEST_CASE("shapes that differ in extents of 1 have equal numbers, and 64 bits be
   for (std::size_t i = 0; i < 6; ++i)
     CHECK(model.values[static_cast<std::size_t>(model.model.weight.offset) + i] == static_cast<float>(i + 1));
   CHECK(model.values[static_cast<std::size_t>(model.model.bias.offset)] == 7);
+  double const large = 1e300;
+  std::memcpy(&bytes[bytes.size() - 8], &large, 8);
+  lockstep_test::write_file(folder / "p", bytes);
+  auto const before = model.values;
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", model.layout, model.values),
+                       doctest::Contains("beyond the range of float32"), DataError);
+  CHECK(model.values == before);
 }
 
 TEST_CASE("16-bit parameters are read as floats") {
@@ -295,4 +302,28 @@ TEST_CASE("a text is read without the parameters, and a missing one is refused w
       doctest::Contains("no string \"words\" was saved with the parameters; there are: classes, width"), DataError);
   train::save_parameters(folder / "p", saved.layout, saved.values, {}, buffers);
   CHECK_THROWS_WITH_AS(train::load_text(folder / "p", "words"), doctest::Contains("; none was"), DataError);
+}
+
+TEST_CASE("metadata that cannot be saved or read again is refused, and no file appears") {
+  lockstep_test::TemporaryFolder folder;
+  auto const saved = filled();
+  auto const refuses = [&](train::Metadata const& metadata, char const* why) {
+    CHECK_THROWS_WITH_AS(train::save_parameters(folder / "p", saved.layout, saved.values, metadata),
+                         doctest::Contains(why), ConfigError);
+    CHECK(folder.entries() == 0);
+  };
+  refuses({{"classes", "a"}, {"width", "3"}, {"classes", "b"}}, "the metadata \"classes\" is given twice");
+  refuses({{"lockstep.progress", "mine"}}, "\"lockstep.progress\" has a name that Lockstep reserves");
+  refuses({{"title", "caf\xe9 noir"}}, "\"title\" is not UTF-8 at byte 3");
+  refuses({{"words", std::string(100'000'001, 'w')}}, "other readers of safetensors take at most 100000000");
+  std::string const zero("a\0b", 3);
+  train::save_parameters(folder / "p", saved.layout, saved.values,
+                         {{"empty", ""}, {"\xc3\xa9", zero + "\x7f\xf0\x9f\x98\x80"}});
+  CHECK(train::load_text(folder / "p", "\xc3\xa9") == zero + "\x7f\xf0\x9f\x98\x80");
+}
+
+TEST_CASE("parameters are not written to a pipe or a device, which would have no header") {
+  auto const saved = filled();
+  CHECK_THROWS_WITH_AS(train::save_parameters("/dev/null", saved.layout, saved.values),
+                       doctest::Contains("name a regular file"), DataError);
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <span>
 #include <string>
@@ -32,7 +33,11 @@
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/reproducible.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/checkpoint/keep_best.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/metrics/auc.hpp>
+#include <lockstep/train/trainer/trainer_state.hpp>
 
 #include "temporary_folder.hpp"
 #include "train/line.hpp"
@@ -186,6 +191,117 @@ TEST_CASE("an evaluation counts each sample once for any number of shards, inclu
       CHECK(report.loss == doctest::Approx(squares / static_cast<double>(samples)));
       CHECK(report.metrics[0].second == doctest::Approx(right / static_cast<double>(samples)));
     }
+}
+
+TEST_CASE("an evaluation counts each sample once, whatever the tail of its loader") {
+  for (auto const tail : {data::Tail::exact, data::Tail::pad, data::Tail::drop}) {
+    data::DataLoader loader{data::InMemoryDataset{line::points(101)},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 3, .tail = tail}};
+    Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = 4, .threads = 1}};
+    for (int round = 0; round < 2; ++round)
+      CHECK(trainer.evaluate(train::Evaluation{loader, train::Accuracy{&line::Point::label}}).samples == 101);
+    CHECK(loader.steps({.first = 0, .count = 4, .all = 4}) == (tail == data::Tail::drop ? 8 : 9));  // for training
+  }
+}
+
+namespace {
+struct SlopeLogit : line::Model {
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const y = this->line(context, batch);
+    auto logits = context.template variable<2>({y.extent(0), 1});
+    for (Index i = 0; i < y.extent(0); ++i) logits.value(i, 0) = batch[&line::Point::x].values(i) / 1000 + 5;
+    return logits;
+  }
+};
+}  // namespace
+
+TEST_CASE("the area under the curve is exact and equal for any number of devices and ranks, also of close logits") {
+  auto const area = [](auto policy) {
+    auto loader = line::loader(101, 3);
+    Trainer trainer{SlopeLogit{}, sgd(), std::move(policy)};
+    return trainer.evaluate(train::Evaluation{loader, train::Auc{&line::Point::label}}).metrics[0].second;
+  };
+  for (int const devices : {1, 2, 3}) CHECK(area(parallel::DataParallel{.devices = devices, .threads = 1}) == 1);
+  for (int const count : {2, 3}) {
+    launch::Options ranks;
+    ranks.threads = count;
+    launch::run(ranks, [&](launch::World& world) {
+      CHECK(area(parallel::DistributedDataParallel{comm::connect(world), 256, 1}) == 1);
+      return 0;
+    });
+  }
+}
+
+TEST_CASE("parameters that are not finite after the last step end the run, and are neither saved nor evaluated") {
+  auto const check = [](auto policy) {
+    auto loader = line::loader(8, 8), held_out = line::loader(8, 8);
+    lockstep_test::TemporaryFolder const folder;
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3e38}, std::move(policy)};
+    int evaluations = 0;
+    struct Counter final : train::Observer {
+      explicit Counter(int& to) : count(&to) {}
+      void evaluation(train::EvaluationReport const&) override { ++*count; }
+      int* count;
+    } counter(evaluations);
+    train::KeepBest best(trainer, folder / "best.safetensors");
+    CHECK_THROWS_WITH_AS(
+        trainer.fit(loader, train::Evaluation{held_out, train::Accuracy{&line::Point::label}},
+                    {.epochs = 1, .checkpoints = {.folder = folder / "run"}, .observers = {&counter, &best}}),
+        doctest::Contains("after step 1 the parameter \"slope\" is inf"), Error);
+    CHECK(evaluations == 0);
+    CHECK(train::newest_checkpoint(folder / "run").empty());
+    CHECK_FALSE(std::filesystem::exists(folder / "best.safetensors"));
+    CHECK_THROWS_WITH_AS(trainer.save(folder / "p"), doctest::Contains("the parameter \"slope\" is inf"), Error);
+    CHECK_THROWS_WITH_AS(train::save_state(trainer, folder / "p"), doctest::Contains("is inf"), Error);
+    CHECK_FALSE(std::filesystem::exists(folder / "p"));
+  };
+  check(parallel::SingleDevice{.threads = 1});
+  check(parallel::DataParallel{.devices = 2, .threads = 1});
+}
+
+namespace {
+/// Predicts NaN, with a loss that is finite.
+struct NanModel : line::Model {
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto logits = line::Model::predict(context, batch);
+    for (Index i = 0; i < logits.extent(0); ++i)
+      for (Index k = 0; k < 2; ++k) logits.value(i, k) = std::numeric_limits<float>::quiet_NaN();
+    return logits;
+  }
+};
+}  // namespace
+
+TEST_CASE("a model that predicts NaN is never the best by a metric") {
+  auto loader = line::loader(8, 8), held_out = line::loader(8, 8);
+  lockstep_test::TemporaryFolder const folder;
+  Trainer trainer{NanModel{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  train::KeepBest best(trainer, folder / "best.safetensors");
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{held_out, train::Accuracy{&line::Point::label}},
+                                   {.epochs = 1, .best_by = "accuracy", .observers = {&best}}),
+                       doctest::Contains("Accuracy: the model predicts a logit that is nan"), DataError);
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("patience and plateau take the least improvement, and the best evaluation does not") {
+  auto loader = line::loader(8, 8), held_out = line::loader(8, 8);
+  auto const run = [&](double min_delta) {
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e-3}, parallel::SingleDevice{.threads = 1}};
+    return trainer.fit(loader, train::Evaluation{held_out}, {.epochs = 8, .patience = 2, .min_delta = min_delta});
+  };
+  CHECK(run(0).evaluations.size() == 8);  // each is a little better
+  auto const record = run(10);
+  CHECK(record.evaluations.size() == 3);
+  for (auto const& each : record.evaluations) CHECK(each.best);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{held_out}, {.epochs = 1, .min_delta = 1}),
+                       doctest::Contains("min_delta is 1.000000, and neither patience nor plateau.patience"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{held_out}, {.epochs = 1, .patience = 1, .min_delta = -1}),
+                       doctest::Contains("min_delta is -1"), ConfigError);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
@@ -38,7 +41,7 @@ struct Checkpoints {
   Index every = 0;          ///< optimizer steps between checkpoints; one more is saved after the last step. 0: only
                             ///< after the last step
   Index keep = 0;           ///< newest checkpoints of the run to keep; older ones are removed once a new one is on the
-                            ///< disk. 0: all
+                            ///< disk, and the step after it had a finite loss. 0: all
   std::string resume = {};  ///< file to resume from; empty: start from the beginning
   Metadata metadata = {};   ///< strings saved with the parameters
 };
@@ -82,7 +85,7 @@ struct Progress {
 /// "optimizer.I.NAME", and the progress.
 /// The file appears complete or not at all. Moments are requested and written one at a time.
 /// @shape values and each of the moments [layout.size()]   @shape buffers [layout.buffer_size()]
-/// @throws DataError if the file cannot be written
+/// @throws DataError if the file cannot be written; ConfigError if `metadata` cannot be saved, as for save_parameters
 void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                      std::span<float const> buffers, detail::Moments<float const> const& moments,
                      Progress const& progress, Metadata metadata = {});
@@ -150,6 +153,12 @@ void remove_partial_checkpoints(std::string const& folder);
 /// Creates a folder for checkpoints with its parents, if missing.
 /// @throws DataError with the system's reason, also if the folder is not writable
 void create_folder(std::string const& folder);
+
+/// Creates a folder if missing, and writes, renames and removes a small file there, as a save does, since
+/// permissions do not say whether a file system can rename and synchronize.
+/// @param bytes of one checkpoint, for which there must be room
+/// @throws DataError with the system's reason and a remedy
+void try_folder(std::string const& folder, std::size_t bytes);
 }  // namespace detail
 
 /// Returns the path of the checkpoint `name`, such as "step_500", in `folder`. Creates the folder if it is missing.

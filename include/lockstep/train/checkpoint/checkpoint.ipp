@@ -85,6 +85,7 @@ LOCKSTEP_INLINE void save_checkpoint(std::string const& path, nn::ParameterLayou
                                      detail::Moments<float const> const& moments, Progress const& progress,
                                      Metadata metadata) {
   detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
+  detail::check_metadata(path, metadata);
   metadata.emplace_back(Progress::key, progress.to_json());
   detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata);
 }
@@ -172,6 +173,23 @@ LOCKSTEP_INLINE void create_folder(std::string const& folder) {
   throw DataError(folder + ": " +
                   (exists ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
                   std::strerror(errno));
+}
+
+LOCKSTEP_INLINE void try_folder(std::string const& folder, std::size_t bytes) {
+  create_folder(folder);
+  auto const trial = folder + "/.lockstep-trial-" + std::to_string(::getpid());
+  {
+    AtomicFile file(trial);
+    file.write(std::string_view("Lockstep looks whether it can save here, and removes this file at once.\n"));
+    file.commit();
+  }
+  ::unlink(trial.c_str());
+  struct ::statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0 || space.f_blocks == 0) return;  // a file system that does not say
+  auto const free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  if (free < static_cast<double>(bytes))
+    throw DataError(folder + ": " + memory_size(free) + " are free there, and a checkpoint has " +
+                    memory_size(static_cast<double>(bytes)) + "; make room, or name another folder");
 }
 
 }}}  // namespace lockstep::train::detail

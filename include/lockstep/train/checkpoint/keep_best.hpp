@@ -33,6 +33,7 @@ class BestFile : public Observer {
   static constexpr char const* key = "lockstep.step";  // metadata key: step of the evaluation
 
   virtual void save(std::string const& path, Metadata const& metadata) const = 0;
+  [[nodiscard]] virtual nn::ParameterLayout const& layout() const = 0;
   /// Returns -1 if there is no such file, or it has no step.
   [[nodiscard]] static Index step_of(std::string const& path);
 
@@ -53,8 +54,9 @@ class BestFile : public Observer {
 /// renamed, see `renamed_file()`.
 /// For one rank only. The trainer must outlive it. If `out` is given, it receives a line for each file: "new best f1
 /// 0.8123 at step 120, saved to best.safetensors".
-/// @throws DataError, which ends the run, if the folder cannot be created or the file cannot be written; ConfigError at
-/// the start of a second fit, whose best evaluation may be worse
+/// @throws DataError, which ends the run, if the folder cannot be created or the file cannot be written; ConfigError
+/// before the first step if `metadata` cannot be saved, and at the start of a second fit, whose best evaluation may be
+/// worse
 template <class Trainer>
 class KeepBest final : public detail::BestFile {
  public:
@@ -63,8 +65,10 @@ class KeepBest final : public detail::BestFile {
 
  private:
   void save(std::string const& path, Metadata const& metadata) const override {
-    save_parameters(path, trainer_->layout(), trainer_->values(), metadata, trainer_->buffers());
+    detail::write_safetensors(path, trainer_->layout(), trainer_->values().data(), trainer_->buffers().data(), {},
+                              metadata);
   }
+  [[nodiscard]] nn::ParameterLayout const& layout() const override { return trainer_->layout(); }
 
   Trainer const* trainer_;
 };

@@ -10,8 +10,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 LOCKSTEP_INLINE void BestFile::start(StartReport const& report) {
   fit_guard_.start("KeepBest", path_, report.resumed);
   best_by_ = report.best_by;
-  if (auto const slash = path_.find_last_of('/'); slash != std::string::npos && slash > 0)
-    create_folder(path_.substr(0, slash));
+  check_metadata("KeepBest: " + path_, metadata_);
+  auto const folder = path_.find_last_of('/');
+  try_folder(folder == std::string::npos ? "."
+             : folder == 0               ? "/"
+                                         : path_.substr(0, folder),
+             file_bytes(path_, layout(), 0, metadata_));
   auto const step = report.resumed > 0 ? step_of(path_) : -1;
   if (step < 0 || step > report.resumed || step == report.best) return;
   auto const dot = path_.rfind('.'), slash = path_.rfind('/');

@@ -4,10 +4,12 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +25,7 @@
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/core/utf8.hpp>
 #include <lockstep/core/widen.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/detail/close_file.hpp>
@@ -69,7 +72,30 @@ inline bool is_reserved(std::string_view key) noexcept { return key.starts_with(
 /// Metadata key of a JSON object that has each tensor's checksum by its name in the file.
 inline constexpr std::string_view checksums_key = "lockstep.checksums";
 
-/// Writes a file atomically.
+/// Largest header that the reference implementation of safetensors reads.
+inline constexpr std::size_t max_header_bytes = 100'000'000;
+
+/// Checks the strings that a program saves with parameters, so that nothing is trained that cannot be saved.
+/// @param where the beginning of the message: a path, or a call
+/// @throws ConfigError if a name occurs twice or is reserved, or a string is not UTF-8, which the header of the file is
+void check_metadata(std::string const& where, Metadata const& metadata);
+
+/// Returns the number of tensors in a file of the model with that many moments.
+[[nodiscard]] std::size_t tensors_in_file(nn::ParameterLayout const& layout, std::size_t moments);
+
+/// Returns the header, padded to a multiple of 8 bytes, with one checksum for each tensor in the order of the file.
+/// @throws ConfigError if other programs cannot read a header of that length
+[[nodiscard]] std::string safetensors_header(std::string const& path, nn::ParameterLayout const& layout,
+                                             std::size_t moments, Metadata const& metadata,
+                                             std::vector<Checksum> const& sums);
+
+/// Returns the bytes of a file with these strings, and checks its header.
+/// @throws ConfigError if other programs cannot read a header of that length
+std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout, std::size_t moments,
+                       Metadata const& metadata);
+
+/// Writes a file atomically. The first bytes are written last, so that `path` must not be a pipe.
+/// @throws ConfigError if other programs cannot read a header of that length
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                        float const* buffers, Moments<float const> const& moments, Metadata const& metadata);
@@ -79,7 +105,9 @@ void write_safetensors(std::string const& path, nn::ParameterLayout const& layou
 /// Saves all parameters, then the model's buffers, by name, in forward order, as float32. The file appears complete or
 /// not at all. Each tensor has a checksum, with which a load detects changed bits.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
-/// @throws DataError if the file cannot be written, ShapeError if an arena's size differs from the layout's
+/// @throws DataError if the file cannot be written, ShapeError if an arena's size differs from the layout's,
+/// ConfigError if a name in `metadata` occurs twice or begins with "lockstep.", a string is not UTF-8, or all of them
+/// make a header of more than 100 MB, which other programs refuse
 void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                      Metadata const& metadata = {}, std::span<float const> buffers = {});
 
@@ -156,6 +184,8 @@ struct SafetensorsFile {
     void widen(std::span<std::byte const> piece, std::span<float> out) const;
     static void narrow(std::span<std::byte const> piece, std::span<float> out);
   };
+  /// @throws DataError if a finite number is infinite as a float
+  static void expect_float_range(std::string const& path, std::string const& name, std::span<std::byte const> doubles);
   [[nodiscard]] bool take(void* to, std::size_t bytes) const { return std::fread(to, 1, bytes, file.get()) == bytes; }
   void check_sum(std::string const& path, std::string const& name, Checksum const& found) const;
   /// Removes extents of 1, because libraries differ in them for scalars and kernels of size 1.

@@ -14,34 +14,76 @@ LOCKSTEP_INLINE void check_arenas(char const* what, nn::ParameterLayout const& l
   });
 }
 
+LOCKSTEP_INLINE void check_metadata(std::string const& where, Metadata const& metadata) {
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    auto const& [name, text] = metadata[i];
+    auto const what = where + ": the metadata \"" + name + "\" ";
+    if (is_reserved(name))
+      throw ConfigError(what + "has a name that Lockstep reserves; begin it with something else than \"lockstep.\"");
+    for (std::size_t k = 0; k < i; ++k)
+      if (metadata[k].first == name)
+        throw ConfigError(what + "is given twice; give each string its own name, for instance in a derived class");
+    for (auto const* const each : {&name, &text})
+      for (std::string_view rest = *each; !rest.empty();) {
+        auto const length = utf8_length(rest);
+        if (length == 0)
+          throw ConfigError(what + "is not UTF-8 at byte " + std::to_string(each->size() - rest.size()) +
+                            ", and would be read with other characters; convert it, or save it by core/base64.hpp");
+        rest.remove_prefix(length);
+      }
+  }
+}
+
+LOCKSTEP_INLINE std::string safetensors_header(std::string const& path, nn::ParameterLayout const& layout,
+                                               std::size_t moments, Metadata const& metadata,
+                                               std::vector<Checksum> const& sums) {
+  float const none = 0;
+  Moments<float const> const placeholder{moments, [](void* any, std::size_t) { return static_cast<float const*>(any); },
+                                         const_cast<float*>(&none)};
+  json::Writer out, checksums;
+  checksums.begin_object();
+  auto sum = sums.begin();
+  for_tensors(layout, &none, &none, placeholder,
+              [&](std::string const& name, auto const&, float const*) { checksums.member(name, to_string(*sum++)); });
+  out.begin_object().key("__metadata__").begin_object();
+  for (auto const& [name, text] : metadata) out.member(name, text);
+  out.member(checksums_key, checksums.end_object().text()).end_object();
+  std::size_t begin = 0;
+  for_tensors(layout, &none, &none, placeholder, [&](std::string const& name, auto const& entry, float const*) {
+    auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
+    out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+    out.member("data_offsets", std::array{begin, end}).end_object();
+    begin = end;
+  });
+  auto text = out.end_object().text();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > max_header_bytes)
+    throw ConfigError(path + ": the header, with all metadata, would have " + std::to_string(text.size()) +
+                      " bytes, and other readers of safetensors take at most " + std::to_string(max_header_bytes) +
+                      "; save the longest string, such as a vocabulary, in a file of its own");
+  return text;
+}
+
+LOCKSTEP_INLINE std::size_t tensors_in_file(nn::ParameterLayout const& layout, std::size_t moments) {
+  return layout.entries().size() * (1 + moments) + layout.buffers().size();
+}
+
+LOCKSTEP_INLINE std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout, std::size_t moments,
+                                       Metadata const& metadata) {
+  std::vector<Checksum> const sums(tensors_in_file(layout, moments));
+  auto const numbers =
+      static_cast<std::size_t>(layout.size()) * (1 + moments) + static_cast<std::size_t>(layout.buffer_size());
+  return sizeof(std::uint64_t) + safetensors_header(path, layout, moments, metadata, sums).size() +
+         numbers * sizeof(float);
+}
+
 LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                                        float const* buffers, Moments<float const> const& moments,
                                        Metadata const& metadata) {
-  Moments<float const> const placeholder{
-      moments.count, [](void* any, std::size_t) { return static_cast<float const*>(any); }, const_cast<float*>(values)};
-  std::vector<Checksum> sums(layout.entries().size() * (1 + moments.count) + layout.buffers().size());
-  auto const header = [&] {
-    json::Writer out, checksums;
-    checksums.begin_object();
-    auto sum = sums.begin();
-    for_tensors(layout, values, buffers, placeholder,
-                [&](std::string const& name, auto const&, float const*) { checksums.member(name, to_string(*sum++)); });
-    out.begin_object().key("__metadata__").begin_object();
-    for (auto const& [name, text] : metadata) out.member(name, text);
-    out.member(checksums_key, checksums.end_object().text()).end_object();
-    std::size_t begin = 0;
-    for_tensors(layout, values, buffers, placeholder, [&](std::string const& name, auto const& entry, float const*) {
-      auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
-      out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
-      out.member("data_offsets", std::array{begin, end}).end_object();
-      begin = end;
-    });
-    auto text = out.end_object().text();
-    return text.append((8 - text.size() % 8) % 8, ' ');
-  };
-
-  AtomicFile file(path);
+  std::vector<Checksum> sums(tensors_in_file(layout, moments.count));
+  auto const header = [&] { return safetensors_header(path, layout, moments.count, metadata, sums); };
   auto const text = header();
+  AtomicFile file(path, AtomicFile::Order::overwritten);
   std::uint64_t const length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
@@ -63,6 +105,7 @@ LOCKSTEP_INLINE void save_parameters(std::string const& path, nn::ParameterLayou
                                      std::span<float const> values, Metadata const& metadata,
                                      std::span<float const> buffers) {
   detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
+  detail::check_metadata(path, metadata);
   detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
 }
 
@@ -147,6 +190,7 @@ LOCKSTEP_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::
     auto const piece = std::span(room).first(std::min(room.size(), found.bytes - at));
     if (!take(piece.data(), piece.size())) throw DataError(path + ": cannot be read to its end");
     running.add(piece);
+    if (found.type == "F64") expect_float_range(path, name, piece);
     if (!out.empty()) found.widen(piece, out.subspan(at / found.width, piece.size() / found.width));
   }
   check_sum(path, name, running.sum());
@@ -164,6 +208,18 @@ LOCKSTEP_INLINE void SafetensorsFile::Tensor::narrow(std::span<std::byte const> 
     double number = 0;
     std::memcpy(&number, piece.data() + i * sizeof number, sizeof number);
     out[i] = static_cast<float>(number);
+  }
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::expect_float_range(std::string const& path, std::string const& name,
+                                                         std::span<std::byte const> doubles) {
+  for (std::size_t at = 0; at < doubles.size(); at += sizeof(double)) {
+    double number = 0;
+    std::memcpy(&number, doubles.data() + at, sizeof number);
+    if (std::isfinite(number) && std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
+      throw DataError(path + ": parameter \"" + name +
+                      "\" has a number beyond the range of float32"
+                      ", and would be infinite; scale the parameters");
   }
 }
 

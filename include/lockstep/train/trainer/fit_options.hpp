@@ -30,6 +30,7 @@ struct FitOptions {
                                      ///< applies
   Index patience = 0;                ///< evaluations in a row without improvement that stop the run; 0 disables
   optim::Plateau plateau{};          ///< learning-rate reduction if evaluations stop improving
+  double min_delta = 0;              ///< least improvement of best_by's value that counts for patience and plateau
   std::string best_by = "loss";      ///< "loss", or the metric that decides which evaluation is best
   train::Checkpoints checkpoints{};  ///< where the run saves and resumes
   std::stop_token stop{};            ///< if any rank requests a stop, all ranks save and stop after the same step

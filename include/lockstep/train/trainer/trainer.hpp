@@ -20,6 +20,7 @@
 #include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
 #include <lockstep/train/detail/single_thread_guard.hpp>
 #include <lockstep/train/files/safetensors.hpp>
@@ -137,10 +138,15 @@ class Trainer {
     copy_parameters(other, arguments...);
   }
   /// Saves parameters, buffers and strings on the first rank, for `load`, which waits for the save on all ranks, and
-  /// for a Predictor.   @throws DataError if the file cannot be written
+  /// for a Predictor.
+  /// @throws DataError if the file cannot be written, ConfigError if `metadata` cannot be saved, as for
+  /// train::save_parameters
+  /// @throws Error if a parameter is not finite; train::save_parameters saves it nevertheless
   [[gnu::cold]] void save(std::string const& path, train::Metadata const& metadata = {}) const {
     auto const turn = call();
-    if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
+    if (rank() > 0) return;
+    train::detail::check_finite_parameters(layout_, values(), buffers(), path + ": ", "; it is not saved");
+    train::save_parameters(path, layout_, values(), metadata, buffers());
   }
 
   /// Trains for `options.epochs` epochs and evaluates after each, or as `options` say. A later fit continues with the
@@ -153,8 +159,8 @@ class Trainer {
   /// @throws ConfigError if `best_by` is unknown, an option or observer needs evaluations that there are none of, or
   /// the warm-up is longer than the fit
   /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
-  /// @throws Error if the loss or a gradient to be clipped is not finite, no parameter gets a gradient, or the weight
-  /// is 0
+  /// @throws Error if the loss or a gradient to be clipped is not finite, or a parameter before an evaluation, a save
+  /// or the end; if no parameter gets a gradient, or the weight is 0
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     if constexpr (train::detail::can_fit<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
@@ -201,8 +207,9 @@ class Trainer {
     train::detail::compare_replicas(session_, train::detail::ComparisonTime::after_update, state_.done.steps);
   }
 
-  /// Returns the mean loss and the metrics over all samples of the evaluation's loader, each counted once, in
-  /// evaluation mode. Uses the averages of an optim::Averaged. Several evaluations are made in order, for one report.
+  /// Returns the mean loss and the metrics over all samples of the evaluation's loader, each counted once whatever the
+  /// loader's `tail`, in evaluation mode. Uses the averages of an optim::Averaged. Several evaluations are made in
+  /// order, for one report.
   /// @param on_progress called after each batch with the number of evaluated batches of this process, and their total
   /// @collective with DistributedDataParallel
   /// @throws DataError if there are no samples or their weight is 0, CollectiveMismatch if ranks have different
@@ -261,7 +268,8 @@ class Trainer {
                                    Index steps, train::ProgressCallback const& on_progress = {}) {
     if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
       session_.synchronize_buffers();
-      train::detail::start_loader<typename Session::DeviceReplica>(evaluation.loader, split(), 0, 0, 1);
+      train::detail::start_loader<typename Session::DeviceReplica>(evaluation.loader, split(), 0, 0, 1,
+                                                                   data::Tail::exact);
       return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress);
     } else {
       return {};
@@ -311,8 +319,11 @@ class Trainer {
       make_step(fit, feed, options);
       if constexpr (evaluates)
         if (fit.evaluates()) {
-          train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
-          fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
+          fit.check_parameters();
+          fit.save_if_throws([&] {
+            train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
+            fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
+          });
         }
       fit.end_step();
     }

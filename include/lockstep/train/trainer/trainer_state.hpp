@@ -11,6 +11,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/detail/saved_state_reader.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
@@ -47,7 +48,7 @@ TrainerSteps load_state(parallel::AnySession& session, nn::ParameterLayout const
 /// data, for example in `metadata`.
 /// @collective with DistributedDataParallel
 /// @throws DataError if the file cannot be written; ConfigError within an evaluation by the averages of an
-/// optim::Averaged
+/// optim::Averaged, or if `metadata` cannot be saved; Error if a parameter is not finite
 template <class Model, class Optimizer, class Policy>
 void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata const& metadata = {}) {
   auto const& state = trainer.state();

@@ -32,6 +32,9 @@ LOCKSTEP_INLINE void save_state(parallel::AnySession& session, nn::ParameterLayo
     for (std::size_t i = 0; i < kind.states && session.shards_moments(); ++i) static_cast<void>(session.moment(i));
     return;
   }
+  check_metadata(path, metadata);
+  check_finite_parameters(layout, session.values(), session.buffers(), path + ": ",
+                          "; such a state cannot be trained on, and is not saved");
   TrainerState const state{done, seed, session.loss_scale(), kind.optimizer};
   metadata.emplace_back(TrainerState::key, state.to_json());
   auto const moment = [](void* of, std::size_t i) { return static_cast<parallel::AnySession*>(of)->moment(i); };

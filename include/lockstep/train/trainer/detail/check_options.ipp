@@ -16,6 +16,9 @@ LOCKSTEP_INLINE void check_options(FitOptions const& options) {
     throw ConfigError("fit: schedule.min_factor is " + std::to_string(options.schedule.min_factor) +
                       ", and only cosine and linear end there: it would change nothing; give one of them as "
                       "schedule.kind, without a rule, or leave it out");
+  if (options.min_delta > 0 && options.patience == 0 && options.plateau.patience == 0)
+    throw ConfigError("fit: min_delta is " + std::to_string(options.min_delta) +
+                      ", and neither patience nor plateau.patience is set: it would change nothing; set one of them");
 }
 
 }}}  // namespace lockstep::train::detail

@@ -3,7 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <lockstep/core/clock.hpp>
@@ -13,6 +16,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/logs/run_record.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
@@ -31,22 +35,41 @@ class Checkpointing {
   /// @collective   @throws DataError or ConfigError, on the first rank, if the checkpoint does not fit this run
   nn::Loss<HostSpace> resume(RunRecord& record);
 
-  /// Prepares the folder before the first step. This detects early that nothing can be saved. It also refuses
-  /// checkpoints of another run, whose newest one may be of a later step than this run ever reaches.
-  /// @throws DataError, on the first rank, if the folder cannot be created; ConfigError if it has checkpoints that this
-  /// run does not resume from, or later ones
+  /// Prepares the folder before the first step, with a trial write. This detects early that nothing can be saved. It
+  /// also refuses checkpoints of another run, whose newest one may be of a later step than this run ever reaches.
+  /// @throws DataError, on the first rank, if the folder cannot be created or written to; ConfigError if it has
+  /// checkpoints that this run does not resume from, or later ones, or the metadata cannot be saved
   void prepare() const;
 
+  /// Returns whether a checkpoint is due after that step, if the run does not end there.
+  [[nodiscard]] bool is_due(Index step) const noexcept { return saves_ && every_ > 0 && step % every_ == 0; }
+
   /// Saves the run if a checkpoint is due or the run `ends` here. The first rank writes, with the other ranks' parts of
-  /// the moments.
+  /// the moments. A last save that fails is made in the folder for temporary files instead.
   /// @collective if the optimizer is sharded
-  void save_if_due(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const;
+  /// @throws DataError, on the first rank, if the file cannot be written; of the last save it names the second place
+  void save_if_due(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends);
+
+  /// Removes older checkpoints after a step with a finite loss: until then the newest may have parameters that are
+  /// finite, but too large to compute with.
+  void confirm();
+
+  /// Renames the checkpoint of the parameters with which a loss was not finite, if there is an older one, so that the
+  /// run resumes from that one. Returns a sentence for the message.
+  [[nodiscard]] std::string set_aside(Index steps) const;
+
+  /// Saves the run on the first rank after an error at its last step, without the other ranks. Ignores further errors.
+  void save_after_error(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss) const noexcept;
 
  private:
   /// Returns whether this is the rank that reads and writes for all.
   [[nodiscard]] bool is_main_rank() const noexcept { return split_.first == 0; }
   [[nodiscard]] parallel::SessionState empty_state() const;
   void gather_moments() const;
+  void save(std::string const& path, RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss) const;
+  /// Saves elsewhere, after a save that failed with `error`.   @throws DataError that names both places
+  [[noreturn]] void save_elsewhere(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,
+                                   DataError const& error) const;
 
   void check(Progress const& progress, RunRecord const& record) const;
 
@@ -65,6 +88,7 @@ class Checkpointing {
   Index resumed_step_ = 0;  // steps of the checkpoint that the first rank has read
   bool saves_ = false;
   Index every_ = 0;
+  Index unconfirmed_step_ = 0;  // of the last checkpoint, until a step after it has a finite loss
 };
 
 }}}  // namespace lockstep::train::detail

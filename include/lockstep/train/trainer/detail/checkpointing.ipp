@@ -22,10 +22,13 @@ LOCKSTEP_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
   if (is_main_rank() && options_.folder.empty() && options_.every > 0)
     throw ConfigError("fit: checkpoints.every is " + std::to_string(options_.every) +
                       " and checkpoints.folder is empty, so that nothing would be saved; name a folder");
+  if (is_main_rank() && !options_.folder.empty()) check_metadata("fit: checkpoints.metadata", options_.metadata);
   bool const reads = is_main_rank() && !options_.resume.empty();
   if (reads) {
     state = empty_state();
     auto const progress = load_checkpoint(options_.resume, layout_, state);
+    check_finite_parameters(layout_, state.values(), state.buffers(), options_.resume + ": ",
+                            ", so that training cannot continue from it; remove it, and resume from the one before it");
     plan_.before = progress.before;
     check(progress, record);
     resumed_step_ = progress.steps;
@@ -61,7 +64,7 @@ LOCKSTEP_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
 
 LOCKSTEP_INLINE void Checkpointing::prepare() const {
   if (!saves_ || !is_main_rank()) return;
-  create_folder(options_.folder);
+  try_folder(options_.folder, file_bytes(options_.folder, layout_, session_.kind().states, options_.metadata));
   remove_partial_checkpoints(options_.folder);
   auto const earlier = newest_checkpoint(options_.folder);
   if (earlier.empty()) return;
@@ -79,15 +82,50 @@ LOCKSTEP_INLINE void Checkpointing::prepare() const {
 }
 
 LOCKSTEP_INLINE void Checkpointing::save_if_due(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,
-                                                bool ends) const {
-  bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
-  if (!due || !saves_) return;
+                                                bool ends) {
+  if (!saves_ || !(ends || is_due(record.steps))) return;
   if (!is_main_rank()) return gather_moments();
+  try {
+    save(checkpoint_path(options_.folder, step_name(record.steps)), record, epoch_loss);
+  } catch (DataError const& error) {
+    if (!ends) throw;
+    save_elsewhere(record, epoch_loss, error);
+  }
+  unconfirmed_step_ = record.steps;
+  if (ends) confirm();
+}
+
+LOCKSTEP_INLINE void Checkpointing::confirm() {
+  auto const step = std::exchange(unconfirmed_step_, 0);
+  if (step > 0 && options_.keep > 0) remove_old_checkpoints(options_.folder, step, options_.keep);
+}
+
+LOCKSTEP_INLINE std::string Checkpointing::set_aside(Index steps) const {
+  if (!saves_ || !is_main_rank()) return {};
+  auto const all = checkpoint_steps(options_.folder);
+  if (all.size() < 2 || all.back() != steps) return {};
+  auto const path = [&](std::string const& name) { return options_.folder + "/" + name + ".safetensors"; };
+  auto const renamed = path("suspect_" + step_name(steps));
+  if (::rename(path(step_name(steps)).c_str(), renamed.c_str()) != 0) return {};
+  return "; the parameters of this step were moved to " + renamed + ", and the newest checkpoint is " +
+         path(step_name(all[all.size() - 2]));
+}
+
+LOCKSTEP_INLINE void Checkpointing::save_after_error(RunRecord const& record,
+                                                     nn::Loss<HostSpace> const& epoch_loss) const noexcept {
+  if (!saves_ || !is_main_rank()) return;
+  try {
+    if (!session_.shards_moments()) save(checkpoint_path(options_.folder, step_name(record.steps)), record, epoch_loss);
+  } catch (std::exception const&) {  // the first error is reported
+  }
+}
+
+LOCKSTEP_INLINE void Checkpointing::save(std::string const& path, RunRecord const& record,
+                                         nn::Loss<HostSpace> const& epoch_loss) const {
   auto const moment = [](void* session, std::size_t i) {
     return static_cast<parallel::AnySession*>(session)->moment(i);
   };
-  save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
-                  session_.buffers(), {session_.kind().states, moment, &session_},
+  save_checkpoint(path, layout_, session_.values(), session_.buffers(), {session_.kind().states, moment, &session_},
                   {.steps = record.steps,
                    .effective_batch_size = record.effective_batch_size,
                    .reproducible = record.reproducible,
@@ -102,7 +140,30 @@ LOCKSTEP_INLINE void Checkpointing::save_if_due(RunRecord const& record, nn::Los
                    .before = plan_.before,
                    .optimizer = session_.kind().optimizer},
                   options_.metadata);
-  if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
+}
+
+LOCKSTEP_INLINE void Checkpointing::save_elsewhere(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,
+                                                   DataError const& error) const {
+  bool const whole = !session_.shards_moments();  // the other ranks send their parts of the moments only once
+  std::string const what = whole ? "checkpoint" : "file with the parameters, without the optimizer's state,";
+  std::string reasons = error.what();
+  std::error_code none;
+  for (auto const& folder : {std::filesystem::current_path(none), std::filesystem::temp_directory_path(none)}) {
+    if (folder.empty()) continue;
+    auto const path =
+        (folder / ("lockstep-" + std::to_string(::getpid()) + "-" + step_name(record.steps) + ".safetensors")).string();
+    try {
+      if (whole)
+        save(path, record, epoch_loss);
+      else
+        save_parameters(path, layout_, session_.values(), options_.metadata, session_.buffers());
+    } catch (DataError const& second) {
+      reasons += std::string("; ") + second.what();
+      continue;
+    }
+    throw DataError(reasons + "; the last " + what + " is " + path + " instead: move it to a safe place");
+  }
+  throw DataError(reasons + "; the last steps are lost");
 }
 
 LOCKSTEP_INLINE parallel::SessionState Checkpointing::empty_state() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include <lockstep/optim/plateau.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/run_record.hpp>
 #include <lockstep/train/metrics/best_evaluation.hpp>
@@ -35,7 +37,10 @@ class EvaluationTracker {
  public:
   /// @param best the best value of `options.best_by`
   EvaluationTracker(BestValue best, FitOptions const& options)
-      : best_(options.best_by, best), plateau_(options.plateau), patience_(options.patience) {}
+      : best_(options.best_by, best),
+        improved_(options.best_by, best, options.min_delta),
+        plateau_(options.plateau),
+        patience_(options.patience) {}
 
   /// Records an evaluation and sets its `best`.
   void add(EvaluationReport& report);
@@ -48,6 +53,7 @@ class EvaluationTracker {
 
  private:
   BestEvaluation best_;
+  BestEvaluation improved_;  // by at least min_delta
   optim::PlateauFactor plateau_;
   Index patience_, best_step_ = 0;
 };
@@ -83,13 +89,27 @@ class RunningFit {
   /// Returns whether replicas are compared before and after the next update.
   [[nodiscard]] bool compares_replicas() const noexcept;
   /// Records a step whose update began at time `updating`.
-  /// @throws Error if the loss is not finite or nothing can be learned
+  /// @throws Error if the loss is not finite or nothing can be learned, or a parameter is not finite before it is
+  /// evaluated or saved
   void after_step(nn::Loss<HostSpace> const& loss, double rate, double updating);
 
   [[nodiscard]] bool evaluates() const noexcept;
+  /// Checks what is to be evaluated or saved.   @throws Error if a parameter is not finite, or a buffer is NaN
+  void check_parameters() const;
   /// Returns a callback that reports an evaluation's progress to the observers.
   [[nodiscard]] ProgressCallback evaluating() const;
   void add_evaluation(EvaluationReport report);
+  /// Calls f(). If it throws after the last step, saves the run before the exception passes on: an evaluation on a
+  /// damaged sample does not lose what was learned.
+  template <class F>
+  void save_if_throws(F const& f) {
+    try {
+      f();
+    } catch (...) {
+      if (ends_here()) checkpoints_.save_after_error(record_, epoch_loss_);
+      throw;
+    }
+  }
 
   /// Completes a step, after an evaluation that was due.   @collective
   void end_step();
@@ -98,6 +118,9 @@ class RunningFit {
   RunRecord finish();
 
  private:
+  /// Returns whether the last step was the run's last one, as far as is known before its evaluation.
+  [[nodiscard]] bool ends_here() const { return is_complete() || session_.stop_requested(); }
+
   parallel::AnySession& session_;
   nn::ParameterLayout const& layout_;
   AnyLoader& loader_;

@@ -6,12 +6,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 LOCKSTEP_INLINE void EvaluationTracker::add(EvaluationReport& report) {
   report.best = best_.add(report);
-  plateau_.record(report.best);
+  plateau_.record(improved_.add(report));
   if (report.best) best_step_ = report.step;
 }
 
 LOCKSTEP_INLINE bool EvaluationTracker::stops_early() const noexcept {
-  return patience_ > 0 && best_.evaluations_since_best() >= patience_;
+  return patience_ > 0 && improved_.evaluations_since_best() >= patience_;
 }
 
 LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout,
@@ -69,19 +69,36 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   auto const step = ++record_.steps;
   auto const now = Clock::seconds();
   tracing_->after_step(step, step_began_, updating, now);
-  check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices);
+  try {
+    check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices);
+  } catch (Error const& error) {
+    if (std::isfinite(loss.sum)) throw;
+    throw Error(error.what() + checkpoints_.set_aside(step - 1));
+  }
+  checkpoints_.confirm();
   done_ = plan_.trainer_steps(step);
   if (!has_learned_) has_learned_ = check_learning(session_, layout_, loss, step);
+  if (ends_here() || checkpoints_.is_due(step)) check_parameters();
   if (began == 0) epoch_loss_ = {};
   epoch_loss_ += loss;
   record_.train_loss = epoch_loss_.mean();
   record_.add_step(now - step_began_, plan_.samples(step));
   auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
-  for (auto* observer : options_.observers) observer->step(report);
+  save_if_throws([&] {
+    for (auto* observer : options_.observers) observer->step(report);
+  });
   if ((plan_.ends_epoch(step) || is_complete()) && record_.resumed() == 0)
     check_weight(has_learned_, epoch_loss_, step);
   step_ended_ = Clock::seconds();
   if (plan_.ends_epoch(step)) record_.epoch_seconds.push_back(step_ended_ - epoch_began_);
+}
+
+LOCKSTEP_INLINE void RunningFit::check_parameters() const {
+  if (!session_.kind().on_host && rank_ > 0) return;  // parameters are equal on all ranks, and a copy takes time
+  check_finite_parameters(
+      layout_, session_.values(), session_.buffers(), "training: after step " + std::to_string(record_.steps) + " ",
+      "; it is neither evaluated nor saved, and earlier checkpoints stay. Lower the learning rate, clip the gradient's "
+      "norm, look for a division by 0 in layers of your own, or check samples by data::Finite");
 }
 
 LOCKSTEP_INLINE bool RunningFit::evaluates() const noexcept {
