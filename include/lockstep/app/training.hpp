@@ -92,7 +92,8 @@ class Training : public detail::Additions {
     fit.epochs = options_.epochs;
     fit.schedule.warmup_steps = std::min(warmup_steps(loader), steps);
     fit.schedule.total_steps = steps;
-    fit.checkpoints = {};  // rank 0 has some
+    if (fit.patience == 0 && fit.plateau.patience == 0) fit.min_delta = 0;  // a default of the program
+    fit.checkpoints = {};                                                   // rank 0 has some
     fit.stop = world_.stop_request ? world_.stop_request->token() : std::stop_token();
     fit.equal_on_all_ranks.insert(fit.equal_on_all_ranks.end(), options_.equal_on_all_ranks.begin(),
                                   options_.equal_on_all_ranks.end());
