@@ -4,12 +4,24 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
@@ -169,4 +181,103 @@ TEST_CASE("loaded and copied parameters are their own average, and others are un
             doctest::Approx(saved.evaluate(train::Evaluation{again}).loss));
       return 0;
     });
+}
+
+namespace {
+
+struct Place {
+  std::array<float, 2> x;
+  int label;
+};
+/// Statistics of batch norm depend on learned parameters; the buffer `kept` follows no batch.
+class Normalized {
+ public:
+  void visit(auto&& each) {
+    each("first", first_);
+    each("norm", norm_);
+    each("last", last_);
+    each("kept", kept_);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const hidden = first_.forward(context, context.input(batch[&Place::x].values));
+    return last_.forward(context, norm_.forward(context, hidden));
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Place::label]);
+  }
+
+ private:
+  nn::Linear first_{2, 3};
+  nn::BatchNorm norm_{3, {.momentum = 0.3}};
+  nn::Linear last_{3, 2};
+  nn::Buffer kept_{{1}, nn::Initializer::constant(7)};
+};
+
+std::vector<Place> places() {
+  std::vector<Place> all;
+  for (int i = 0; i < 24; ++i)
+    all.push_back({{std::sin(static_cast<float>(i)), 3 + std::cos(static_cast<float>(2 * i))}, i % 2});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("statistics of batch norm for the averages are the means over batches by the averages") {
+  auto const check = [](auto policy, Index batch_size, int shards) {
+    CAPTURE(shards);
+    auto const all = places();
+    data::DataLoader loader{
+        data::InMemoryDataset{all}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = batch_size}};
+    Trainer trainer{Normalized{}, optim::Averaged{optim::SGD{.learning_rate = 0.3}, 0.9}, std::move(policy), 3};
+    trainer.fit(loader, {.epochs = 3});
+    std::vector<float> const values(trainer.values().begin(), trainer.values().end()),
+        before(trainer.buffers().begin(), trainer.buffers().end());
+    auto const buffers = train::averaged_buffers(trainer, loader);
+    auto const averages = train::averages(trainer);
+    CHECK(values == std::vector<float>(trainer.values().begin(), trainer.values().end()));
+    if (trainer.rank() == 0)  // whose buffers all ranks now have
+      CHECK(before == std::vector<float>(trainer.buffers().begin(), trainer.buffers().end()));
+
+    auto const find = [](auto const& entries, std::string const& name) {
+      return static_cast<std::size_t>(
+          std::find_if(entries.begin(), entries.end(), [&](auto const& e) { return e.name == name; })->offset);
+    };
+    auto const weight = find(trainer.layout().entries(), "first.weight"),
+               bias = find(trainer.layout().entries(), "first.bias"),
+               mean = find(trainer.layout().buffers(), "norm.running_mean"),
+               variance = find(trainer.layout().buffers(), "norm.running_var");
+    auto const batches = 24 / batch_size;  // batch b of step s has the samples s * step + b, + shards, ...
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      double means = 0, variances = 0;
+      for (Index b = 0; b < batches; ++b) {
+        std::vector<double> y;
+        for (Index row = 0; row < batch_size; ++row) {
+          auto const i = b / shards * shards * batch_size + b % shards + row * shards;
+          double sum = averages[bias + channel];
+          for (std::size_t k = 0; k < 2; ++k)
+            sum += static_cast<double>(averages[weight + 2 * channel + k]) * all[static_cast<std::size_t>(i)].x[k];
+          y.push_back(sum);
+        }
+        double const m = std::accumulate(y.begin(), y.end(), 0.0) / static_cast<double>(batch_size);
+        double squares = 0;
+        for (double const each : y) squares += (each - m) * (each - m);
+        means += m / static_cast<double>(batches);
+        variances += squares / static_cast<double>(batch_size - 1) / static_cast<double>(batches);
+      }
+      CHECK(buffers[mean + channel] == doctest::Approx(means).epsilon(1e-4));
+      CHECK(buffers[variance + channel] == doctest::Approx(variances).epsilon(1e-4));
+      CHECK(std::abs(before[variance + channel] - buffers[variance + channel]) > 1e-4f);
+    }
+    CHECK(buffers[find(trainer.layout().buffers(), "kept")] == 7);
+  };
+  check(parallel::SingleDevice{.threads = 1}, 8, 1);
+  check(parallel::DataParallel{.devices = 2, .threads = 1}, 4, 2);
+  launch::Options ranks;
+  ranks.threads = 2;
+  launch::run(ranks, [&](launch::World& world) {
+    check(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, 4, 2);
+    return 0;
+  });
 }
