@@ -199,7 +199,7 @@ void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape con
   if (dbias.data) detail::sum_rows(bias_sums, shape.outputs, shape.outputs, tiles.count, dbias.data, dbias_write);
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_CONVOLUTION(instantiate, T)                                                                         \
   instantiate void Convolution<HostSpace>::forward<T, Convolution<HostSpace>::EngineFor<T>>(                         \

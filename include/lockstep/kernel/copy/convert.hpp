@@ -61,7 +61,7 @@ void Convert<HostSpace>::run_scaled(Stream stream, Vector<U const> x, U const* f
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_CONVERT(instantiate, Half)                                                                     \
   instantiate void Convert<HostSpace>::run<float, Half>(Stream stream, Vector<Half const> x, Vector<float> to); \

@@ -102,7 +102,7 @@ void BinaryOperation<HostSpace>::backward(Stream stream, Vector<T const> dz, Vec
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_BINARY_FORWARD(instantiate, Rule, T)                                                                \
   instantiate void BinaryOperation<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T const> y, \

@@ -95,7 +95,7 @@ void Elementwise<HostSpace>::apply(T const* x, T* y, T* slope, Index count, Rule
   });
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_ELEMENTWISE(instantiate, Rule, T)                                                                     \
   instantiate void Elementwise<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T> y, Rule rule); \

@@ -114,7 +114,7 @@ LOCKSTEP_INLINE void FusedEmbedding::backward_table(Context& c, Parts const& par
   }
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_FUSED_EMBEDDING(Number)                                                                  \
   template void FusedEmbedding::add_own_parameters(                                                       \

@@ -48,7 +48,7 @@ LOCKSTEP_INLINE std::vector<float> initial_values(ParameterLayout const& layout,
   return values;
 }
 
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 template void detail::write_initial_values<float>(ParameterLayout::Entry const& entry, Philox const& random, float* out,
                                                   Index begin, Index end);

@@ -28,7 +28,7 @@ template <class Context>
   });
   return y;
 }
-// What the library contains for the programs that link it.
+// Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_MEAN_POOL(instantiate, Number)                                                        \
   instantiate VariableOf<Context<Number, HostSpace>, 2> mean_pool(Context<Number, HostSpace>& context, \
