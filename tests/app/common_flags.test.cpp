@@ -404,8 +404,8 @@ TEST_CASE("only cosine and linear schedules have an end") {
 
 TEST_CASE("GEMMs are timed only on GPUs") {
   app::Gpus const one{.built = true, .count = 1};
-  CHECK_FALSE(parse({}, 4, {}, one).timed_products);
-  CHECK(parse({"--timed-products"}, 4, {}, one).timed_products);
+  CHECK_FALSE(parse({}, 4, {}, one).autotune_gemm);
+  CHECK(parse({"--timed-products"}, 4, {}, one).autotune_gemm);
   CHECK(contains(refused({"--timed-products"}),
                  "--timed-products with --backend host: only cuBLASLt has several algorithms"));
   CHECK(contains(refused({"--timed-products", "--backend", "host"}, {}, one), "or use --backend cuda"));

@@ -144,7 +144,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.warmup_steps == 4);
   CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
   CHECK(fit.equal_on_all_ranks.empty());
-  CHECK_FALSE(fit.timed_products);
+  CHECK_FALSE(fit.autotune_gemm);
   options.warmup_steps = 9;  // takes precedence over the epochs
   options.lr_min_factor = 0.1;
   fit = training.fit_options(loader);
@@ -153,13 +153,13 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   options.warmup_steps = 0;
   options.equal_on_all_ranks = {{"--width", "32"}};
   options.max_steps = 2;
-  options.timed_products = true;
+  options.autotune_gemm = true;
   fit = training.fit_options(loader);
   CHECK(fit.max_steps == 2);
   CHECK(fit.schedule.total_steps == 2);
   CHECK(fit.schedule.warmup_steps == 2);
   CHECK(fit.equal_on_all_ranks == options.equal_on_all_ranks);
-  CHECK(fit.timed_products);
+  CHECK(fit.autotune_gemm);
 }
 
 namespace {

@@ -302,7 +302,7 @@ TEST_CASE("ranks with another length of training, other rules or another judge a
   fails("patience of the plateau = 1", [](FitOptions& mine) { mine.plateau.patience = 1; });
   fails("factor of the plateau = 0.5", [](FitOptions& mine) { mine.plateau.factor = 0.5; });
   fails("least factor of the plateau = 0.25", [](FitOptions& mine) { mine.plateau.min_factor = 0.25; });
-  fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
+  fails("timed products = 1", [](FitOptions& mine) { mine.autotune_gemm = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
   fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });
   fails("measure of the best evaluation = accuracy", [](FitOptions& mine) { mine.best_by = "accuracy"; });

@@ -9,21 +9,23 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/additions.hpp>
-#include <lockstep/app/detail/evaluate_alone.hpp>
 #include <lockstep/app/detail/given_flags.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
-#include <lockstep/app/detail/optimizer_settings.hpp>
+#include <lockstep/app/detail/parse_number.hpp>
 #include <lockstep/app/detail/run_logs.hpp>
 #include <lockstep/app/detail/run_output.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/progress.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
@@ -38,10 +40,56 @@
 #include <lockstep/train/checkpoint/keep_best.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/logs/progress_bar.hpp>
 #include <lockstep/train/trace/trace.hpp>
 #include <lockstep/train/trace/trace_file.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
+
+/// Applies the flags to the program's optimizer.
+/// @throws ConfigError if the program sets a learning rate that the flag's default would replace
+template <class Optimizer>
+void apply_settings(Options const& options, Optimizer& optimizer) {
+  auto const gives = [&](char const* flag) {
+    return std::find(options.given.begin(), options.given.end(), flag) != options.given.end();
+  };
+  bool own_rate = false, own_decay = false;  // unknown for optimizers without a default constructor
+  if constexpr (std::is_default_constructible_v<Optimizer>) {
+    Optimizer const plain;
+    own_rate = optimizer.learning_rate != plain.learning_rate;
+    if constexpr (requires { optimizer.weight_decay; }) own_decay = optimizer.weight_decay != plain.weight_decay;
+  }
+  auto const rate = optimizer.learning_rate;
+  if (own_rate && rate != options.learning_rate && rate != options.scaled_learning_rate() && !gives("--lr"))
+    throw ConfigError("Training::fit: the optimizer's learning rate is " + shortest(rate) +
+                      ", but --lr has the default " + shortest(options.learning_rate) +
+                      ", which applies; set learning_rate in the program's Options");
+  optimizer.learning_rate = options.doctor ? 0 : options.scaled_learning_rate();
+  if constexpr (requires { optimizer.weight_decay; }) {
+    bool const programs = options.weight_decay != Options().weight_decay && !own_decay;
+    if (gives("--weight-decay") || programs) optimizer.weight_decay = options.weight_decay;
+  }
+}
+
+/// Implements --evaluate: evaluates the trainer's parameters and prints the result.   @collective
+/// @throws ConfigError if the program has no evaluation
+template <class Trainer, class Evaluation>
+[[gnu::cold]] void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool is_main_rank) {
+  if constexpr (std::is_same_v<Evaluation, train::NoEvaluation>) {
+    throw ConfigError("--evaluate: this program has no evaluation; leave it out");
+  } else {
+    Progress progress(is_main_rank ? stdout : nullptr);
+    auto const report = trainer.evaluate(evaluation, progress.steps("evaluating"));
+    progress.end();
+    if (!is_main_rank) return;
+    std::printf("%s\n", train::ProgressBar::describe(report).c_str());
+    std::fflush(stdout);
+  }
+}
+
+}}}  // namespace lockstep::app::detail
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 

@@ -16,7 +16,6 @@
 #include <lockstep/train/trainer/detail/checkpointing.ipp>
 #include <lockstep/train/trainer/detail/fit_plan.ipp>
 #include <lockstep/train/trainer/detail/running_fit.ipp>
-#include <lockstep/train/trainer/detail/step_reports.ipp>
 #include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>

@@ -297,14 +297,14 @@ TEST_CASE("GEMM algorithms chosen by time are equal on all ranks, and a checkpoi
 #if defined(LOCKSTEP_CUDA_EMULATION)
   auto const plain = on_one({});
   cuda_emulation::lt_second_is_fastest = true;
-  auto const whole = on_one({.timed_products = true});
+  auto const whole = on_one({.autotune_gemm = true});
   CHECK(whole.losses[0] == plain.losses[0]);  // the first step precedes the choice
   CHECK(whole.values != plain.values);
 #endif
-  FitOptions const timed{.check_replicas_every = 1, .timed_products = true};
+  FitOptions const timed{.check_replicas_every = 1, .autotune_gemm = true};
   auto const ddp = fit_on_ranks(2, timed);
   auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}}, Classifier(), 0.1, timed);
-  on_one({.max_steps = 5, .checkpoints = {.folder = folder / "saved"}, .timed_products = true});
+  on_one({.max_steps = 5, .checkpoints = {.folder = folder / "saved"}, .autotune_gemm = true});
 #if defined(LOCKSTEP_CUDA_EMULATION)
   CHECK(ddp.values == dp.values);  // on a GPU two runs may choose differently
   cuda_emulation::lt_second_is_fastest = false;

@@ -46,7 +46,7 @@ class Combinations {
 
   void note_wide_dp();
 
-  void check_timed_products();
+  void check_autotune_gemm();
 
   void check_min_factor();
 

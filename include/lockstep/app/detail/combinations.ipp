@@ -10,7 +10,7 @@ LOCKSTEP_INLINE void Combinations::check() {
   check_bucket_cap();
   check_replica_checks();
   note_wide_dp();
-  check_timed_products();
+  check_autotune_gemm();
   check_min_factor();
   check_best();
   check_saving();
@@ -71,9 +71,9 @@ LOCKSTEP_INLINE void Combinations::note_wide_dp() {
                                 std::to_string(few));
 }
 
-LOCKSTEP_INLINE void Combinations::check_timed_products() {
+LOCKSTEP_INLINE void Combinations::check_autotune_gemm() {
   if (options_.backend != Backend::host) return;
-  refuse("--timed-products", &Options::timed_products, false,
+  refuse("--timed-products", &Options::autotune_gemm, false,
          "--timed-products with --backend host: only cuBLASLt has several algorithms for a matrix product; leave it "
          "out, or use --backend cuda");
 }
@@ -148,7 +148,7 @@ LOCKSTEP_INLINE void Combinations::refuse_training_flags(char const* instead, ch
   if (command_.given("--best-by")) refuse_flag(instead, "--best-by", &Options::best_by, std::string(), what);
   refuse_flag(instead, "--patience", &Options::patience, Index{0}, what);
   refuse_flag(instead, "--lr-plateau", &Options::plateau, Index{0}, what);
-  refuse_flag(instead, "--timed-products", &Options::timed_products, false, what);
+  refuse_flag(instead, "--timed-products", &Options::autotune_gemm, false, what);
   refuse_flag(instead, "--max-steps", &Options::max_steps, std::optional<Index>(), what);
   refuse_flag(instead, "--eval-every", &Options::eval_every, Index{0}, what);
   refuse_flag(instead, "--dry-run", &Options::dry_run, false, what);

@@ -100,7 +100,7 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(FlagList& flags, Options& optio
                "Number of shards per batch of all ranks, a power of two: results are bit-identical for any number of "
                "ranks or devices that divides it"}});
   flags.add(fit, "check_replicas_every", options.check_replicas_every);
-  flags.add(fit, "timed_products", options.timed_products);
+  flags.add(fit, "autotune_gemm", options.autotune_gemm);
 }
 
 LOCKSTEP_INLINE void GivenFlags::add_launch(FlagList& flags, Options& options, OptionList const& launch) {

@@ -14,7 +14,6 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/hints.hpp>
 #include <lockstep/app/detail/parse_number.hpp>
-#include <lockstep/app/detail/run_labels.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
@@ -25,8 +24,10 @@
 #include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
+#include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>
+#include <lockstep/scaling/bottleneck.hpp>
 #include <lockstep/scaling/diagnosis.hpp>
 #include <lockstep/scaling/fabric.hpp>
 #include <lockstep/scaling/profile_of.hpp>
@@ -40,6 +41,21 @@
 #include <lockstep/train/trace/trace.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
+
+/// Returns the labels of run.json in addition to the run's record.
+[[nodiscard]] inline train::RunLabels run_labels(Options const& options, char const* precision,
+                                                 train::RunRecord const& record) {
+  train::RunLabels labels;
+  labels.example = options.program;
+  labels.backend = options.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
+  labels.precision = precision;
+  labels.command = options.command_line;
+  for (auto const& [flag, text] : options.settings) labels.settings.emplace_back(flag.substr(2), text);
+  auto const bottleneck = scaling::find_bottleneck(scaling::profile_of(record));
+  labels.bound = bottleneck.bound;
+  labels.summary = bottleneck.summary;
+  return labels;
+}
 
 /// Output of rank 0 on the screen and in --save-dir.
 class RunOutput {

@@ -37,7 +37,7 @@ struct FitOptions {
   std::vector<train::Observer*> observers{};
   /// Chooses the fastest of the library's GEMM algorithms on GPUs after the first step. Rank 0 times them, all ranks
   /// use its choice, and checkpoints keep it. Results then differ in bits from run to run.
-  bool timed_products = false;
+  bool autotune_gemm = false;
   bool dry_run = false;           ///< does all work before the first step and computes one batch, without learning
   train::Trace* trace = nullptr;  ///< receives the trace of some steps; set it on all ranks or on none
   /// Further settings that must be equal on all ranks, such as {"dropout", "0.1"}. Use them for settings that change

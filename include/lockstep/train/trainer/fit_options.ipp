@@ -170,10 +170,10 @@ LOCKSTEP_INLINE OptionList describe(FitOptions& options) {
                     .help = "Number of newest checkpoints to keep, in addition to best.safetensors; 0: all",
                     .compared = Compared::no,
                     .synonyms = "save-total-limit max-checkpoints keep-last"}},
-          {.name = "timed_products",
-           .variable = options.timed_products,
+          {.name = "autotune_gemm",
+           .variable = options.autotune_gemm,
            .agreement = "timed products",
-           .flag = {.names = "--timed-products",
+           .flag = {.names = "--timed-products,--autotune-gemm",
                     .heading = parallelism,
                     .help =
                         "Choose the fastest algorithm of each matrix product after the first step, on GPUs; results "

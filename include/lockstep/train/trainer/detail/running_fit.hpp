@@ -8,11 +8,13 @@
 #include <vector>
 
 #include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/plateau.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
@@ -24,13 +26,30 @@
 #include <lockstep/train/trainer/detail/check_learning.hpp>
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
+#include <lockstep/train/trainer/detail/recent_rate.hpp>
 #include <lockstep/train/trainer/detail/seconds_of_ranks.hpp>
-#include <lockstep/train/trainer/detail/step_reports.hpp>
 #include <lockstep/train/trainer/detail/tracing.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+/// Makes the reports of steps. They are equal on all ranks.
+class StepReports {
+ public:
+  /// Returns the report of the last step of `record`, which ended at time `now`.
+  /// @throws Error if the loss scale is at its minimum and all steps since the last logged one were skipped
+  [[nodiscard]] StepReport of(parallel::AnySession& session, FitPlan const& plan, RunRecord const& record,
+                              FitOptions const& options, double loss, double rate, double now);
+
+ private:
+  void add_loss_scale(optim::LossScaler::State const& state, StepReport& report);
+
+  optim::LossScaler::State before_;
+  Index step_ = 0;
+  RecentRate recent_;
+  Index samples_ = 0;  // of the run, at the last report
+};
 
 /// Decisions that follow from a fit's evaluations. Evaluations are equal on all ranks, and so are the decisions.
 class EvaluationTracker {
