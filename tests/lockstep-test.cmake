@@ -203,7 +203,7 @@ function(lockstep_test_program name file)
   endif()
   set(start lockstep_test_start)
   # Models and trainers compile in a quarter less time without optimization, and their tests take only a moment.
-  set(light "data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden|structure|tools")
+  set(light "data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden|tools")
   if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(${light})/")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
