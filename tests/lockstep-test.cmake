@@ -133,7 +133,7 @@ function(lockstep_cuda_test name)
   elseif(test_WITH AND NOT TARGET ${test_WITH})
     string(REPLACE "lockstep::" "the component " missing "${test_WITH}")
   elseif(program STREQUAL "parallel/all" AND NOT lockstep_gpus AND NOT LOCKSTEP_KIT AND NOT LOCKSTEP_TEST_PTX)
-    set(missing "a GPU; without one, nvcc compiles it to PTX")
+    set(missing "a GPU") # nvcc only compiles it, to PTX
     lockstep_cuda_test_ptx()
   else()
     list(APPEND test_LINK lockstep::cuda ${test_WITH})
