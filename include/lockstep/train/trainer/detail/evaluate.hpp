@@ -87,10 +87,7 @@ void gather_samples(Session& session, data::Split const& split, std::vector<Shar
       for (int rank = 0; rank < ranks; ++rank)
         for (std::size_t shard = 0; shard < parts.size(); ++shard) {
           auto bytes = rank == own ? here[shard] : std::string();
-          if constexpr (requires { session.broadcast(bytes, rank); })
-            session.broadcast(bytes, rank);
-          else if (rank != own)
-            continue;
+          session.broadcast(bytes, rank);
           if (rank != own || shard > 0) std::get<I>(parts[0].metrics).add_samples(bytes);
         }
     }
