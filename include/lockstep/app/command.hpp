@@ -64,29 +64,29 @@ class Command {
   /// Adds --config FILE, whose values apply to flags that are not on the command line.
   void add_config();
 
-  template <class T>
-  void add(std::string const& names, T& value, std::type_identity_t<T> least, std::type_identity_t<T> most,
+  template <class Value>
+  void add(std::string const& names, Value& value, std::type_identity_t<Value> least, std::type_identity_t<Value> most,
            std::string const& help) {
     add(names, help + " (" + detail::range_sentence(least, most) + "; default " + detail::shortest(value) + ")",
         [&value, least, most](auto const& name, auto const& text) {
-          value = detail::parse_number<T>(name, text, least, most);
+          value = detail::parse_number<Value>(name, text, least, most);
         });
     flags_.back().value = [&value] { return detail::shortest(value); };
   }
-  template <class T>
-  void add(std::string const& names, std::optional<T>& value, std::type_identity_t<T> least,
-           std::type_identity_t<T> most, std::string const& help) {
+  template <class Value>
+  void add(std::string const& names, std::optional<Value>& value, std::type_identity_t<Value> least,
+           std::type_identity_t<Value> most, std::string const& help) {
     add(names,
         help + " (" + detail::range_sentence(least, most) + default_of(value ? detail::shortest(*value) : "") + ")",
         [&value, least, most](auto const& name, auto const& text) {
-          value = detail::parse_number<T>(name, text, least, most);
+          value = detail::parse_number<Value>(name, text, least, most);
         });
     flags_.back().value = [&value] { return value ? detail::shortest(*value) : not_given; };
   }
   /// Adds a flag of several numbers, separated by commas.
-  template <class T>
-  void add(std::string const& names, std::vector<T>& value, std::type_identity_t<T> least, std::type_identity_t<T> most,
-           std::string const& help) {
+  template <class Value>
+  void add(std::string const& names, std::vector<Value>& value, std::type_identity_t<Value> least,
+           std::type_identity_t<Value> most, std::string const& help) {
     auto const text_of = [&value] {
       std::string text;
       for (auto const& each : value) text += (text.empty() ? "" : ",") + detail::shortest(each);
@@ -95,25 +95,25 @@ class Command {
     add(
         names, help + " (a list, each " + detail::range_sentence(least, most) + default_of(text_of()) + ")",
         [&value, least, most](auto const& name, auto const& text) {
-          value = detail::parse_numbers<T>(name, text, least, most);
+          value = detail::parse_numbers<Value>(name, text, least, most);
         },
         Takes::list);
     flags_.back().value = [text_of] { return text_of().empty() ? not_given : text_of(); };
   }
   void add(std::string const& names, std::string& value, std::string const& help);
   /// Adds a flag of one word of a list; each word is the name of a value.
-  template <class T>
-  void add(std::string const& names, T& value, std::vector<std::pair<std::string, std::type_identity_t<T>>> choices,
-           std::string const& help) {
+  template <class Value>
+  void add(std::string const& names, Value& value,
+           std::vector<std::pair<std::string, std::type_identity_t<Value>>> choices, std::string const& help) {
     std::vector<std::string> words;
     std::string own;
     for (auto const& [word, meaning] : choices) {
       words.push_back(word);
-      if constexpr (std::equality_comparable<T>)
+      if constexpr (std::equality_comparable<Value>)
         if (value == meaning) own = word;
     }
     add_words(names, std::move(words), own, help, [&value, choices](std::size_t i) { value = choices[i].second; });
-    if constexpr (std::equality_comparable<T>)
+    if constexpr (std::equality_comparable<Value>)
       flags_.back().value = [&value, choices] {
         for (auto const& [word, meaning] : choices)
           if (value == meaning) return word;
@@ -122,9 +122,9 @@ class Command {
   }
   /// Adds a flag of several words of a list, separated by commas; each word is the name of a value, "none"
   /// of no value.
-  template <class T>
-  void add(std::string const& names, std::vector<T>& value,
-           std::vector<std::pair<std::string, std::type_identity_t<T>>> choices, std::string const& help) {
+  template <class Value>
+  void add(std::string const& names, std::vector<Value>& value,
+           std::vector<std::pair<std::string, std::type_identity_t<Value>>> choices, std::string const& help) {
     std::vector<std::string> words{"none"};
     std::string all = "none";
     for (auto const& each : choices) {
@@ -201,7 +201,7 @@ class Command {
   /// Adds a flag of one of `words`; set(i) is called with the index of the given one.
   void add_words(std::string const& names, std::vector<std::string> words, std::string const& initial,
                  std::string const& help, std::function<void(std::size_t)> const& set);
-  template <class T>
+  template <class Value>
   void add_number(std::string const& names, OptionVariable const& variable, OptionRange const& range,
                   std::string const& help);
   static std::string default_of(std::string const& value) { return value.empty() ? "" : "; default " + value; }

@@ -62,15 +62,15 @@ LOCKSTEP_INLINE void Command::add(OptionDescriptor const& option,
   names_.add_synonyms(option.flag.names.substr(0, option.flag.names.find(',')), option.flag.synonyms);
 }
 
-template <class T>
+template <class Value>
 void Command::add_number(std::string const& names, OptionVariable const& variable, OptionRange const& range,
                          std::string const& help) {
-  auto const least = std::isinf(range.least) ? std::numeric_limits<T>::lowest() : static_cast<T>(range.least),
-             most = std::isinf(range.most) ? std::numeric_limits<T>::max() : static_cast<T>(range.most);
+  auto const least = std::isinf(range.least) ? std::numeric_limits<Value>::lowest() : static_cast<Value>(range.least),
+             most = std::isinf(range.most) ? std::numeric_limits<Value>::max() : static_cast<Value>(range.most);
   add(names, help + " (" + detail::range_sentence(least, most) + default_of(variable.text()) + ")",
       [variable, least, most](auto const& name, auto const& text) {
-        auto const value = detail::parse_number<T>(name, text, least, most);
-        if constexpr (std::is_floating_point_v<T>)
+        auto const value = detail::parse_number<Value>(name, text, least, most);
+        if constexpr (std::is_floating_point_v<Value>)
           variable.write(value);
         else
           variable.write(static_cast<Index>(value));

@@ -116,8 +116,8 @@ class Training : public detail::Additions {
   }
 
   /// Calls f(policy) with the policy of --parallel on the backend of --backend.
-  template <class F>
-  decltype(auto) with_policy(F&& f) const {
+  template <class Function>
+  decltype(auto) with_policy(Function&& f) const {
     switch (options_.parallel) {
       case Parallel::dp:
         return on_backend(parallel::DataParallel{.devices = options_.devices, .threads = options_.threads}, f);
@@ -306,8 +306,8 @@ class Training : public detail::Additions {
                                                      : parallel::MatmulPrecision::float32;
   }
   /// Passes a policy whose communicator and replicas share one memory space.
-  template <class Nccl, class F>
-  decltype(auto) over_nccl(F& f) const {
+  template <class Nccl, class Function>
+  decltype(auto) over_nccl(Function& f) const {
     return f(
         parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), matmul_precision()});
   }
@@ -317,8 +317,8 @@ class Training : public detail::Additions {
     parallel::describe_distributed(policy).assign(parallel::describe_distributed(options_));
     return policy;
   }
-  template <class Policy, class F>
-  decltype(auto) on_backend(Policy policy, F& f) const {
+  template <class Policy, class Function>
+  decltype(auto) on_backend(Policy policy, Function& f) const {
     if constexpr (built_with_cuda<>)
       if (options_.backend == Backend::cuda)
         return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), matmul_precision()},

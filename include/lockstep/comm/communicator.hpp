@@ -26,9 +26,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// n - p. Here p is the largest power of two below n. So 3 ranks give (a + b) + c, and 6 give
 /// ((a + b) + (c + d)) + (e + f).
 /// @determinism bitwise for a given number of ranks, for any engine, memory and split into operations
-template <class C>
-concept Communicator = memory::MemoryResource<C> &&
-    requires(C& c, C const& constant, CollectiveOperation& operation, CollectiveOperation const& started, int number) {
+template <class Candidate>
+concept Communicator = memory::MemoryResource<Candidate> &&
+    requires(Candidate& c, Candidate const& constant, CollectiveOperation& operation,
+             CollectiveOperation const& started, int number) {
   { constant.rank() } -> std::same_as<int>;
   { constant.size() } -> std::same_as<int>;
   { constant.name() } -> std::convertible_to<char const*>;
@@ -36,7 +37,7 @@ concept Communicator = memory::MemoryResource<C> &&
   c.progress();
   c.wait(started);
   c.finish();
-  { c.split(number, number) } -> std::same_as<C>;
+  { c.split(number, number) } -> std::same_as<Candidate>;
 };
 
 }}}  // namespace lockstep::comm

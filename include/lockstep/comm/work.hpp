@@ -8,11 +8,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Handle of an operation in progress, returned by all_reduce, reduce_scatter, all_gather and broadcast. Do not touch
 /// the operation's memory until it is complete. Cannot be moved or copied:
 /// `comm::Work const sum = comm::all_reduce(c, gradients);`.
-template <Communicator C>
+template <Communicator CommunicatorType>
 class [[nodiscard]] Work {
  public:
   /// Starts the operation. @throws ConfigError if no engine can run it
-  Work(C& communicator, CollectiveOperation const& operation) : communicator_(&communicator), operation_(operation) {
+  Work(CommunicatorType& communicator, CollectiveOperation const& operation)
+      : communicator_(&communicator), operation_(operation) {
     communicator.start(operation_);
   }
   Work(Work const&) = delete;
@@ -39,7 +40,7 @@ class [[nodiscard]] Work {
   [[deprecated("operation()")]] [[nodiscard]] CollectiveOperation const& piece() const noexcept { return operation_; }
 
  private:
-  C* communicator_;
+  CommunicatorType* communicator_;
   CollectiveOperation operation_;
 };
 

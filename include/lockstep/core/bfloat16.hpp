@@ -37,9 +37,9 @@ struct bfloat16 {  // NOLINT(readability-identifier-naming): named like the buil
 };
 
 namespace detail {
-template <class T>
+template <class Value>
 struct AccumulateOf {
-  using type = T;
+  using type = Value;
 };
 template <>
 struct AccumulateOf<bfloat16> {
@@ -47,8 +47,8 @@ struct AccumulateOf<bfloat16> {
 };
 }  // namespace detail
 
-/// Accumulator type for sums of T: float for bfloat16 and float16, otherwise T.
-template <class T>
-using Accumulate = typename detail::AccumulateOf<T>::type;
+/// Accumulator type for sums of Value: float for bfloat16 and float16, otherwise Value.
+template <class Value>
+using Accumulate = typename detail::AccumulateOf<Value>::type;
 
 }}  // namespace lockstep

@@ -14,24 +14,24 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 enum class ElementType : std::uint32_t { float32, float64, bfloat16, float16, int32, int64, uint8 };
 
 namespace detail {
-template <class T>
+template <class Value>
 [[nodiscard]] constexpr ElementType element_type() noexcept {
-  if constexpr (std::is_same_v<T, float>) return ElementType::float32;
-  if constexpr (std::is_same_v<T, double>) return ElementType::float64;
-  if constexpr (std::is_same_v<T, bfloat16>) return ElementType::bfloat16;
-  if constexpr (std::is_same_v<T, float16>) return ElementType::float16;
-  if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 4) return ElementType::int32;
-  if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8) return ElementType::int64;
+  if constexpr (std::is_same_v<Value, float>) return ElementType::float32;
+  if constexpr (std::is_same_v<Value, double>) return ElementType::float64;
+  if constexpr (std::is_same_v<Value, bfloat16>) return ElementType::bfloat16;
+  if constexpr (std::is_same_v<Value, float16>) return ElementType::float16;
+  if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value> && sizeof(Value) == 4) return ElementType::int32;
+  if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value> && sizeof(Value) == 8) return ElementType::int64;
   return ElementType::uint8;
 }
 }  // namespace detail
 
 /// The ElementType of `float`, `double`, `bfloat16`, `float16`, signed integers of 32 or 64 bits, and `unsigned char`.
-template <class T>
+template <class Value>
 inline constexpr ElementType element_type_of = [] {
-  static_assert(detail::element_type<T>() != ElementType::uint8 || std::is_same_v<T, unsigned char>,
+  static_assert(detail::element_type<Value>() != ElementType::uint8 || std::is_same_v<Value, unsigned char>,
                 "Lockstep: elements are float, double, bfloat16, float16, int32_t, int64_t or unsigned char");
-  return detail::element_type<T>();
+  return detail::element_type<Value>();
 }();
 
 [[nodiscard]] constexpr std::size_t size_of(ElementType type) noexcept {

@@ -110,10 +110,11 @@ namespace detail {
 
 /// Form in which a body is called: by copy if that is equivalent. The compiler then knows that stores through the
 /// body's pointers change none of its captures, and keeps them in registers.
-template <class F, class V>
-using Called = std::conditional_t<std::is_trivially_copyable_v<F> &&
-                                      (std::is_invocable_v<F const&> || std::is_invocable_v<F const&, V>),
-                                  F const, F&>;
+template <class Function, class Argument>
+using Called =
+    std::conditional_t<std::is_trivially_copyable_v<Function> &&
+                           (std::is_invocable_v<Function const&> || std::is_invocable_v<Function const&, Argument>),
+                       Function const, Function&>;
 
 // These functions call the body themselves: clang inlines only direct calls of a `flatten` function. At -O2, g++ 12
 // vectorizes almost nothing. By default it contracts a * b + c if fused instructions exist, so that bits would depend
@@ -128,11 +129,11 @@ using Called = std::conditional_t<std::is_trivially_copyable_v<F> &&
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"
 #endif
 
-template <class F>
+template <class Function>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline]])
-decltype(auto) call_baseline(F& f) {
-  Called<F, Vectors<16>> called(f);
-  if constexpr (std::is_invocable_v<F&>) {
+decltype(auto) call_baseline(Function& f) {
+  Called<Function, Vectors<16>> called(f);
+  if constexpr (std::is_invocable_v<Function&>) {
     return called();
   } else {
     return called(Vectors<16>{});
@@ -140,22 +141,22 @@ decltype(auto) call_baseline(F& f) {
 }
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-template <class F>
+template <class Function>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target("avx2")]])
-decltype(auto) call_avx2(F& f) {
-  Called<F, Vectors<32>> called(f);
-  if constexpr (std::is_invocable_v<F&>) {
+decltype(auto) call_avx2(Function& f) {
+  Called<Function, Vectors<32>> called(f);
+  if constexpr (std::is_invocable_v<Function&>) {
     return called();
   } else {
     return called(Vectors<32>{});
   }
 }
 
-template <class F>
+template <class Function>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target(LOCKSTEP_AVX512)]])
-decltype(auto) call_avx512(F& f) {
-  Called<F, Vectors<64>> called(f);
-  if constexpr (std::is_invocable_v<F&>) {
+decltype(auto) call_avx512(Function& f) {
+  Called<Function, Vectors<64>> called(f);
+  if constexpr (std::is_invocable_v<Function&>) {
     return called();
   } else {
     return called(Vectors<64>{});
@@ -169,8 +170,8 @@ decltype(auto) call_avx512(F& f) {
 }  // namespace detail
 
 /// Calls f(a std::integral_constant) with `set`, or with the nearest set that loops are compiled for.
-template <class F>
-decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, F&& f) {
+template <class Function>
+decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, Function&& f) {
   constexpr auto least = min_instruction_set, widest = widest_instruction_set;
   if constexpr (widest == InstructionSet::avx512 && least != widest)
     if (set == InstructionSet::avx512) return f(std::integral_constant<InstructionSet, InstructionSet::avx512>{});
@@ -183,8 +184,8 @@ decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, F&& f) {
 /// processor must support `set`.
 /// @determinism bitwise, for any set, if the body does the same arithmetic per element: nothing is contracted or
 /// reassociated. A body that uses its vector width differently would differ.
-template <class F>
-decltype(auto) with_instructions(InstructionSet set, F&& f) {
+template <class Function>
+decltype(auto) with_instructions(InstructionSet set, Function&& f) {
   return with_compiled_set(set, [&f](auto compiled) -> decltype(auto) {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
     if constexpr (compiled() == InstructionSet::avx512) return detail::call_avx512(f);
@@ -199,8 +200,8 @@ decltype(auto) with_instructions(InstructionSet set, F&& f) {
 /// inlines. Everything that f calls is inlined into each version, so keep checks and messages outside. Capture by value
 /// ([=]) the variables that the loop reads: captures then stay in registers.
 /// @determinism bitwise, on any processor; see with_instructions
-template <class F>
-decltype(auto) with_best_instructions(F&& f) {
+template <class Function>
+decltype(auto) with_best_instructions(Function&& f) {
   return with_instructions(best_instruction_set(), f);
 }
 

@@ -49,12 +49,12 @@ class Parser {
 
   Value number();
 
-  template <class T>
+  template <class Number>
   Value converted(std::string_view number, std::size_t start, char const* what) {
-    T out{};
+    Number out{};
     auto const *const begin = number.data(), *const end = begin + number.size();
     auto const read = [&] {
-      if constexpr (std::is_floating_point_v<T>)
+      if constexpr (std::is_floating_point_v<Number>)
         return lockstep::parse_real(begin, end, out);
       else
         return std::from_chars(begin, end, out);

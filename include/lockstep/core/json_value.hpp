@@ -26,10 +26,11 @@ using Object = std::vector<Member>;
 class Value {
  public:
   Value(std::nullptr_t = nullptr) noexcept {}
-  template <std::same_as<bool> T>
-  Value(T value) noexcept : type_(Type::boolean), integer_(value) {}  // a template, otherwise pointers would convert
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Value(T value) : type_(Type::integer), integer_(checked(value)) {}
+  template <std::same_as<bool> Integer>
+  Value(Integer value) noexcept
+      : type_(Type::boolean), integer_(value) {}  // a template, otherwise pointers would convert
+  template <std::integral Integer>
+  requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer), integer_(checked(value)) {}
   Value(double value) noexcept : type_(Type::number), number_(value) {}
   Value(char const* value) : Value(std::string(value)) {}
   Value(std::string_view value) : Value(std::string(value)) {}
@@ -40,9 +41,9 @@ class Value {
   /// Returns the type in words: "null", "bool", "integer", "number", "string", "array" or "object".
   [[nodiscard]] char const* type() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return type_ == Type::null; }
-  template <class T>
+  template <class Integer>
   [[nodiscard]] bool is() const noexcept {
-    return type_ == type_of(static_cast<T const*>(nullptr));
+    return type_ == type_of(static_cast<Integer const*>(nullptr));
   }
 
   /// Return the value as the named type. An integer can also be read as a number.
@@ -78,10 +79,10 @@ class Value {
   static constexpr Type type_of(Array const*) noexcept { return Type::array; }
   static constexpr Type type_of(Object const*) noexcept { return Type::object; }
 
-  template <std::integral T>
-  static std::int64_t checked(T value) {
-    if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(std::int64_t)) {
-      if (value > static_cast<T>(std::numeric_limits<std::int64_t>::max()))
+  template <std::integral Integer>
+  static std::int64_t checked(Integer value) {
+    if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) == sizeof(std::int64_t)) {
+      if (value > static_cast<Integer>(std::numeric_limits<std::int64_t>::max()))
         throw DataError(
             "json: " + std::to_string(value) +
             " does not fit in a signed 64-bit integer, the largest integer of these JSON files; store it as a string");

@@ -39,14 +39,16 @@ class Writer {
   Writer& key(std::string_view name);
 
   Writer& value(std::nullptr_t) { return plain("null"); }
-  template <std::same_as<bool> T>
-  Writer& value(T value) {
+  template <std::same_as<bool> Integer>
+  Writer& value(Integer value) {
     return plain(value ? "true" : "false");
   }
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Writer& value(T value) { return plain(std::to_string(Value(value).integer())); }
-  template <std::floating_point T>
-  Writer& value(T value) {
+  template <std::integral Integer>
+  requires(!std::same_as<Integer, bool>) Writer& value(Integer value) {
+    return plain(std::to_string(Value(value).integer()));
+  }
+  template <std::floating_point Integer>
+  Writer& value(Integer value) {
     if (!std::isfinite(value))
       throw DataError("json: " + where() + " is " + (std::isnan(value) ? "nan" : "infinite") +
                       ", which JSON cannot hold; leave it out or write null");
@@ -72,8 +74,8 @@ class Writer {
     return end_array();
   }
 
-  template <class T>
-  Writer& member(std::string_view name, T const& value) {
+  template <class Integer>
+  Writer& member(std::string_view name, Integer const& value) {
     return key(name).value(value);
   }
 

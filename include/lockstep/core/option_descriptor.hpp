@@ -35,13 +35,13 @@ class OptionVariable {
  public:
   enum class Kind { boolean, integer, natural, real, text };  ///< natural: 64 bits without a sign
 
-  template <class T>
-  OptionVariable(T& variable, std::span<OptionWord const> words = {}) noexcept
-      : variable_(const_cast<std::remove_const_t<T>*>(&variable)),
+  template <class Field>
+  OptionVariable(Field& variable, std::span<OptionWord const> words = {}) noexcept
+      : variable_(const_cast<std::remove_const_t<Field>*>(&variable)),
         words_(words),
-        kind_(kind_of<std::remove_const_t<T>>()),
-        read_(&read_as<std::remove_const_t<T>>),
-        write_(std::is_const_v<T> ? nullptr : &write_as<std::remove_const_t<T>>) {}
+        kind_(kind_of<std::remove_const_t<Field>>()),
+        read_(&read_as<std::remove_const_t<Field>>),
+        write_(std::is_const_v<Field> ? nullptr : &write_as<std::remove_const_t<Field>>) {}
 
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   /// Returns the words for the values of an enum.
@@ -64,20 +64,20 @@ class OptionVariable {
   [[nodiscard]] std::string text() const;
 
  private:
-  template <class T>
+  template <class Field>
   struct Plain {
-    using type = T;
+    using type = Field;
     static constexpr bool optional = false;
   };
-  template <class T>
-  struct Plain<std::optional<T>> {
-    using type = T;
+  template <class Field>
+  struct Plain<std::optional<Field>> {
+    using type = Field;
     static constexpr bool optional = true;
   };
 
-  template <class T>
+  template <class Field>
   static constexpr Kind kind_of() noexcept {
-    using Value = typename Plain<T>::type;
+    using Value = typename Plain<Field>::type;
     if constexpr (std::is_same_v<Value, bool>)
       return Kind::boolean;
     else if constexpr (std::is_floating_point_v<Value>)
@@ -87,29 +87,29 @@ class OptionVariable {
     else
       return std::is_same_v<Value, std::uint64_t> ? Kind::natural : Kind::integer;
   }
-  template <class T>
-  static OptionContent content_of(T const& value) {
-    if constexpr (std::is_floating_point_v<T>)
+  template <class Field>
+  static OptionContent content_of(Field const& value) {
+    if constexpr (std::is_floating_point_v<Field>)
       return static_cast<double>(value);
-    else if constexpr (std::is_same_v<T, std::string>)
+    else if constexpr (std::is_same_v<Field, std::string>)
       return value;
     else
       return static_cast<Index>(value);
   }
-  template <class T>
+  template <class Field>
   static OptionContent read_as(void const* variable) {
-    auto const& value = *static_cast<T const*>(variable);
-    if constexpr (Plain<T>::optional)
+    auto const& value = *static_cast<Field const*>(variable);
+    if constexpr (Plain<Field>::optional)
       return value ? content_of(*value) : OptionContent();
     else
       return content_of(value);
   }
-  template <class T>
+  template <class Field>
   static void write_as(void* variable, OptionContent const& content) {
-    using Value = typename Plain<T>::type;
-    auto& value = *static_cast<T*>(variable);
+    using Value = typename Plain<Field>::type;
+    auto& value = *static_cast<Field*>(variable);
     if (content.index() == 0) {
-      if constexpr (Plain<T>::optional) value.reset();
+      if constexpr (Plain<Field>::optional) value.reset();
     } else if constexpr (std::is_floating_point_v<Value>) {
       value = std::get<double>(content);
     } else if constexpr (std::is_same_v<Value, std::string>) {

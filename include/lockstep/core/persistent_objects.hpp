@@ -22,14 +22,17 @@ class PersistentObjects {
     while (!objects_.empty()) objects_.pop_back();
   }
 
-  /// Returns the owner's object of type T. The owner is a unique address, or null for one object shared by all callers.
-  template <class T>
-  [[nodiscard]] T& of(void const* owner) {
-    void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };  // also identifies the type
+  /// Returns the owner's object of type Value. The owner is a unique address, or null for one object shared by all
+  /// callers.
+  template <class Value>
+  [[nodiscard]] Value& of(void const* owner) {
+    void (*const destroy)(void*) = [](void* object) {
+      delete static_cast<Value*>(object);
+    };  // also identifies the type
     for (auto& [whose, object] : objects_)
-      if (whose == owner && object.get_deleter() == destroy) return *static_cast<T*>(object.get());
-    objects_.push_back({owner, {new T, destroy}});
-    return *static_cast<T*>(objects_.back().object.get());
+      if (whose == owner && object.get_deleter() == destroy) return *static_cast<Value*>(object.get());
+    objects_.push_back({owner, {new Value, destroy}});
+    return *static_cast<Value*>(objects_.back().object.get());
   }
 
  private:

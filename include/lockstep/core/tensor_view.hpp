@@ -32,18 +32,18 @@ template <std::size_t Rank>
 
 /// A non-owning dense row-major tensor. The memory space is part of the type: views of different spaces do not convert.
 /// The host can read elements only if `Space::host_accessible`.
-template <class T, int Rank, class Space>
+template <class Value, int Rank, class Space>
 struct TensorView {
-  using value_type = std::remove_const_t<T>;
-  T* data = nullptr;
+  using value_type = std::remove_const_t<Value>;
+  Value* data = nullptr;
   Extents<Rank> extent{};
 
   constexpr TensorView() = default;
-  constexpr TensorView(T* first, Extents<Rank> extents) noexcept : data(first), extent(extents) {}
+  constexpr TensorView(Value* first, Extents<Rank> extents) noexcept : data(first), extent(extents) {}
   /// Converts a view of mutable elements to a view of constant elements.
-  template <class U>
-  requires(std::is_const_v<T>&& std::same_as<U, value_type>) constexpr TensorView(
-      TensorView<U, Rank, Space> other) noexcept
+  template <class Other>
+  requires(std::is_const_v<Value>&& std::same_as<Other, value_type>) constexpr TensorView(
+      TensorView<Other, Rank, Space> other) noexcept
       : data(other.data), extent(other.extent) {}
 
   /// Compares addresses and extents, not elements.
@@ -54,20 +54,21 @@ struct TensorView {
 
   /// Returns the element at the given indices; not checked.
   template <std::convertible_to<Index>... Positions>
-  requires(sizeof...(Positions) == Rank && Space::host_accessible) [[nodiscard]] constexpr T& operator()(
+  requires(sizeof...(Positions) == Rank && Space::host_accessible) [[nodiscard]] constexpr Value& operator()(
       Positions... indices) const noexcept {
     Index at = 0;
     [[maybe_unused]] int axis = 0;
     ((at = at * extent[static_cast<std::size_t>(axis++)] + static_cast<Index>(indices)), ...);
     return data[at];
   }
-  [[nodiscard]] constexpr std::span<T> span() const noexcept requires(Space::host_accessible) {
+  [[nodiscard]] constexpr std::span<Value> span() const noexcept requires(Space::host_accessible) {
     return {data, static_cast<std::size_t>(size())};
   }
 
   /// Returns the elements with other extents of equal size; not checked.
-  template <std::size_t R>
-  [[nodiscard]] constexpr TensorView<T, static_cast<int>(R), Space> reshape(std::array<Index, R> other) const noexcept {
+  template <std::size_t OtherRank>
+  [[nodiscard]] constexpr TensorView<Value, static_cast<int>(OtherRank), Space> reshape(
+      std::array<Index, OtherRank> other) const noexcept {
     return {data, other};
   }
 };

@@ -38,14 +38,14 @@ class ThreadPool {
   /// Calls f(task) once for each task in [0, tasks), in any order and on any member; returns when all are done.
   /// Allocates nothing.
   /// @throws the exception of the lowest task that throws; tasks of other members run to their end first
-  template <class F>
-  void run(Index tasks, F&& f) {
+  template <class Function>
+  void run(Index tasks, Function&& f) {
     if (tasks <= 0) return;
     if (threads_ == 1 || tasks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
       for (Index task = 0; task < tasks; ++task) f(task);
       return;
     }
-    using Body = std::remove_reference_t<F>;
+    using Body = std::remove_reference_t<Function>;
     auto const shares = std::min(tasks, shares_per_member * threads_);
     job_ = {[](void const* body, Index begin, Index end, Index& at) {
               for (at = begin; at < end; ++at) (*static_cast<Body*>(const_cast<void*>(body)))(at);
@@ -56,8 +56,8 @@ class ThreadPool {
 
   /// Cuts [0, count) into chunks of `grain` (the last may be short) and calls f(begin, end) for each. The chunks depend
   /// on count and grain only. A sum per chunk, added up in order, is therefore bit-identical for any number of threads.
-  template <class F>
-  void for_ranges(Index count, Index grain, F&& f) {
+  template <class Function>
+  void for_ranges(Index count, Index grain, Function&& f) {
     expect<ConfigError>(grain >= 1, [&] {
       return "ThreadPool::for_ranges: grain is " + std::to_string(grain) + ", at least 1 is needed";
     });

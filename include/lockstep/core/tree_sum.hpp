@@ -25,8 +25,8 @@ template <class Term>
 }
 
 namespace detail {
-template <int Count, class T>
-[[nodiscard, gnu::always_inline]] constexpr T tree_sum_at(T* const* sources, Index i) noexcept {
+template <int Count, class Value>
+[[nodiscard, gnu::always_inline]] constexpr Value tree_sum_at(Value* const* sources, Index i) noexcept {
   if constexpr (Count == 1) {
     return sources[0][i];
   } else {
@@ -34,8 +34,8 @@ template <int Count, class T>
     return tree_sum_at<left>(sources, i) + tree_sum_at<Count - left>(sources + left, i);
   }
 }
-template <int Count, class T>
-void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
+template <int Count, class Value>
+void tree_sum_range(Value* const* sources, Index begin, Index end) noexcept {
   with_best_instructions([=] {
     for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<Count>(sources, i);
   });
@@ -44,8 +44,8 @@ void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
 
 /// Computes sources[0][i] = tree sum over all sources of [i], for i in [begin, end). Leaves the other sources
 /// unchanged. Sources must not overlap. Common counts have their own loops, which vectorize.
-template <class T>
-void tree_sum_into_first(std::span<T* const> sources, Index begin, Index end) noexcept {
+template <class Value>
+void tree_sum_into_first(std::span<Value* const> sources, Index begin, Index end) noexcept {
   auto const n = static_cast<int>(sources.size());
   auto* const* s = sources.data();
   switch (n) {

@@ -15,56 +15,58 @@ namespace detail {
 // Converts to any member type, but never to the aggregate itself: such a conversion would count a copy as one member.
 template <class Owner>
 struct AnyMember {
-  template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, Owner>) operator T() const {
+  template <class Value>
+  requires(!std::same_as<std::remove_cvref_t<Value>, Owner>) operator Value() const {
     __builtin_unreachable();  // only its type is used; without a body clang misses one
   }
 };
 
-template <class T, std::size_t... Indices>
+template <class Value, std::size_t... Indices>
 consteval bool takes_members(std::index_sequence<Indices...>) {
-  return requires { T{(static_cast<void>(Indices), AnyMember<T>{})...}; };
+  return requires { Value{(static_cast<void>(Indices), AnyMember<Value>{})...}; };
 }
 
 // Converts only to the bases of an aggregate.
 template <class Owner>
 struct AnyBase {
-  template <class T>
-  requires(std::is_base_of_v<T, Owner> && !std::same_as<T, Owner>) operator T() const { __builtin_unreachable(); }
+  template <class Value>
+  requires(std::is_base_of_v<Value, Owner> && !std::same_as<Value, Owner>) operator Value() const {
+    __builtin_unreachable();
+  }
 };
 
 /// Whether brace initialization counts a base class as the first member.
-template <class T>
+template <class Value>
 consteval bool has_base() {
-  return requires { T{AnyBase<T>{}}; };
+  return requires { Value{AnyBase<Value>{}}; };
 }
 
 /// Whether all counted members are real members, not elements of a C array. Braces may leave out the elements of a C
 /// array, parentheses may not. (nvcc defines the macro for initialization in parentheses, but finds no conversions.)
-template <class T, std::size_t... Indices>
+template <class Value, std::size_t... Indices>
 consteval bool takes_members_one_by_one([[maybe_unused]] std::index_sequence<Indices...> all) {
 #if defined(__cpp_aggregate_paren_init) && !defined(__CUDACC__)
-  return requires { T((static_cast<void>(Indices), AnyMember<T>{})...); };
+  return requires { Value((static_cast<void>(Indices), AnyMember<Value>{})...); };
 #else
-  return takes_members<T>(all);
+  return takes_members<Value>(all);
 #endif
 }
 
-template <class T>
+template <class Value>
 inline constexpr bool standard_array = false;
-template <class T, std::size_t Count>
-inline constexpr bool standard_array<std::array<T, Count>> = true;
+template <class Value, std::size_t Count>
+inline constexpr bool standard_array<std::array<Value, Count>> = true;
 
 inline constexpr std::size_t max_members = 32;
 
-template <class T, std::size_t Count = max_members + 1>
+template <class Value, std::size_t Count = max_members + 1>
 consteval std::size_t count_members() {
   if constexpr (Count == 0) {
     return 0;
-  } else if constexpr (takes_members<T>(std::make_index_sequence<Count>{})) {
+  } else if constexpr (takes_members<Value>(std::make_index_sequence<Count>{})) {
     return Count;
   } else {
-    return count_members<T, Count - 1>();
+    return count_members<Value, Count - 1>();
   }
 }
 
@@ -72,26 +74,26 @@ consteval std::size_t count_members() {
 
 /// A struct whose members Lockstep can list without a macro: a default-constructible aggregate without a base class. It
 /// holds no C arrays, because brace initialization counts their elements as members; use std::array.
-template <class T>
-concept Aggregate =
-    std::is_aggregate_v<T> && !std::is_array_v<T> && !detail::standard_array<T> && std::default_initializable<T>;
+template <class Value>
+concept Aggregate = std::is_aggregate_v<Value> && !std::is_array_v<Value> && !detail::standard_array<Value> &&
+                    std::default_initializable<Value>;
 
 /// The number of members of an aggregate; 33 means "more than 32".
-template <Aggregate T>
-inline constexpr std::size_t member_count = detail::count_members<std::remove_const_t<T>>();
+template <Aggregate Value>
+inline constexpr std::size_t member_count = detail::count_members<std::remove_const_t<Value>>();
 
 /// Returns references to the members of an aggregate, in order of declaration; constant if the aggregate is.
-template <class T>
-requires Aggregate<std::remove_const_t<T>>
-constexpr auto members(T& all) noexcept {
-  constexpr auto count = member_count<std::remove_const_t<T>>;
+template <class Value>
+requires Aggregate<std::remove_const_t<Value>>
+constexpr auto members(Value& all) noexcept {
+  constexpr auto count = member_count<std::remove_const_t<Value>>;
   static_assert(
       count >= 1 && count <= detail::max_members,
       "Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct, or in a std::array");
-  static_assert(!detail::has_base<std::remove_const_t<T>>(),
+  static_assert(!detail::has_base<std::remove_const_t<Value>>(),
                 "Lockstep: a sample has no base class, whose members the language does not list; make it a "
                 "member");
-  static_assert(detail::takes_members_one_by_one<std::remove_const_t<T>>(std::make_index_sequence<count>{}),
+  static_assert(detail::takes_members_one_by_one<std::remove_const_t<Value>>(std::make_index_sequence<count>{}),
                 "Lockstep: a sample holds no C arrays, whose length the language does not report; use "
                 "std::array");
 // A structured binding has to name all members.
@@ -136,7 +138,7 @@ constexpr auto members(T& all) noexcept {
 }
 
 /// Types of an aggregate's members, as `std::tuple<Member&...>`.
-template <Aggregate T>
-using MembersOf = decltype(members(std::declval<T&>()));
+template <Aggregate Value>
+using MembersOf = decltype(members(std::declval<Value&>()));
 
 }}}  // namespace lockstep::data

@@ -18,29 +18,29 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// An element type of tensors: an integer, a floating-point number, bool or an enum.
-template <class T>
-concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <class Value>
+concept Number = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;
 
 /// One number per sample.
-template <Number T, class Space>
+template <Number Value, class Space>
 struct NumberColumn {
-  TensorView<T const, 1, Space> values;  // [rows]
+  TensorView<Value const, 1, Space> values;  // [rows]
 
   bool operator==(NumberColumn const&) const = default;
 };
 
-/// N numbers per sample, from `std::array<T, N>`.
-template <Number T, std::size_t Count, class Space>
+/// N numbers per sample, from `std::array<Value, N>`.
+template <Number Value, std::size_t Count, class Space>
 struct ArrayColumn {
-  TensorView<T const, 2, Space> values;  // [rows, Count]
+  TensorView<Value const, 2, Space> values;  // [rows, Count]
 
   bool operator==(ArrayColumn const&) const = default;
 };
 
-/// A number that may be absent, from `std::optional<T>`; absent numbers read as the collate's padding value.
-template <Number T, class Space>
+/// A number that may be absent, from `std::optional<Value>`; absent numbers read as the collate's padding value.
+template <Number Value, class Space>
 struct OptionalColumn {
-  TensorView<T const, 1, Space> values;      // [rows]
+  TensorView<Value const, 1, Space> values;  // [rows]
   TensorView<bool const, 1, Space> present;  // [rows]
 
   bool operator==(OptionalColumn const&) const = default;
@@ -53,12 +53,12 @@ class ZeroRuns;  // defined in detail/zero_runs.hpp
 /// The end of a sequence at which the padding is.
 enum class Side { end, start };
 
-/// Sequences padded to one length. Their elements are numbers, from `std::vector<T>`, or N numbers each, from
-/// `std::vector<std::array<T, N>>`.
-template <Number T, class Space, std::size_t Count = 0>
+/// Sequences padded to one length. Their elements are numbers, from `std::vector<Value>`, or N numbers each, from
+/// `std::vector<std::array<Value, N>>`.
+template <Number Value, class Space, std::size_t Count = 0>
 struct PaddedColumn {
   static constexpr int rank = Count == 0 ? 2 : 3;
-  TensorView<T const, rank, Space> values;           // [rows, length] or [rows, length, Count]
+  TensorView<Value const, rank, Space> values;       // [rows, length] or [rows, length, Count]
   TensorView<std::int32_t const, 1, Space> lengths;  // [rows], each at most `length`
   TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty by default
   SegmentPlan const* plan = nullptr;                 // of the ids' slots without padding; null by default
@@ -70,15 +70,15 @@ struct PaddedColumn {
 };
 
 /// Concatenated sequences without padding: sequence r is the elements [offsets[r], offsets[r + 1]). Elements are
-/// numbers, from `std::vector<T>`, or N numbers each, from `std::vector<std::array<T, N>>`. FlashAttention calls the
-/// offsets cu_seqlens.
-template <Number T, class Space, std::size_t Count = 0>
+/// numbers, from `std::vector<Value>`, or N numbers each, from `std::vector<std::array<Value, N>>`. FlashAttention
+/// calls the offsets cu_seqlens.
+template <Number Value, class Space, std::size_t Count = 0>
 struct RaggedColumn {
   static constexpr int rank = Count == 0 ? 1 : 2;
-  TensorView<T const, rank, Space> values;    // [total] or [total, Count], total = offsets[rows]
-  TensorView<Index const, 1, Space> offsets;  // [rows + 1], ascending from 0
-  Index longest = 0;                          // elements of the longest sequence
-  SegmentPlan const* plan = nullptr;          // of the ids; null by default
+  TensorView<Value const, rank, Space> values;  // [total] or [total, Count], total = offsets[rows]
+  TensorView<Index const, 1, Space> offsets;    // [rows + 1], ascending from 0
+  Index longest = 0;                            // elements of the longest sequence
+  SegmentPlan const* plan = nullptr;            // of the ids; null by default
 
   bool operator==(RaggedColumn const&) const = default;
 };
@@ -104,27 +104,29 @@ struct TextColumn {
 
 /// Returns the column in another space, `Copy::Space`: `copy(view)` returns the copy of each tensor. Segment plans
 /// belong to the host and are not copied.
-template <Number T, class Space, class Copy>
-[[nodiscard]] NumberColumn<T, typename Copy::Space> copied(NumberColumn<T, Space> const& column, Copy const& copy) {
+template <Number Value, class Space, class Copy>
+[[nodiscard]] NumberColumn<Value, typename Copy::Space> copied(NumberColumn<Value, Space> const& column,
+                                                               Copy const& copy) {
   return {copy(column.values)};
 }
-template <Number T, std::size_t Count, class Space, class Copy>
-[[nodiscard]] ArrayColumn<T, Count, typename Copy::Space> copied(ArrayColumn<T, Count, Space> const& column,
+template <Number Value, std::size_t Count, class Space, class Copy>
+[[nodiscard]] ArrayColumn<Value, Count, typename Copy::Space> copied(ArrayColumn<Value, Count, Space> const& column,
+                                                                     Copy const& copy) {
+  return {copy(column.values)};
+}
+template <Number Value, class Space, class Copy>
+[[nodiscard]] OptionalColumn<Value, typename Copy::Space> copied(OptionalColumn<Value, Space> const& column,
                                                                  Copy const& copy) {
-  return {copy(column.values)};
-}
-template <Number T, class Space, class Copy>
-[[nodiscard]] OptionalColumn<T, typename Copy::Space> copied(OptionalColumn<T, Space> const& column, Copy const& copy) {
   return {copy(column.values), copy(column.present)};
 }
-template <Number T, class Space, std::size_t Count, class Copy>
-[[nodiscard]] PaddedColumn<T, typename Copy::Space, Count> copied(PaddedColumn<T, Space, Count> const& column,
-                                                                  Copy const& copy) {
+template <Number Value, class Space, std::size_t Count, class Copy>
+[[nodiscard]] PaddedColumn<Value, typename Copy::Space, Count> copied(PaddedColumn<Value, Space, Count> const& column,
+                                                                      Copy const& copy) {
   return {copy(column.values), copy(column.lengths), copy(column.mask), nullptr, column.side};
 }
-template <Number T, class Space, std::size_t Count, class Copy>
-[[nodiscard]] RaggedColumn<T, typename Copy::Space, Count> copied(RaggedColumn<T, Space, Count> const& column,
-                                                                  Copy const& copy) {
+template <Number Value, class Space, std::size_t Count, class Copy>
+[[nodiscard]] RaggedColumn<Value, typename Copy::Space, Count> copied(RaggedColumn<Value, Space, Count> const& column,
+                                                                      Copy const& copy) {
   return {copy(column.values), copy(column.offsets), column.longest, nullptr};
 }
 template <class Space, class Copy>
@@ -145,30 +147,31 @@ class Columns;
 
 namespace detail {
 
-template <class T, class Space, Sequences sequences>
+template <class Value, class Space, Sequences sequences>
 struct ColumnFor {
   static constexpr bool collatable = false;
 };
-template <Number T, class Space, Sequences sequences>
-struct ColumnFor<T, Space, sequences> {
+template <Number Value, class Space, Sequences sequences>
+struct ColumnFor<Value, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = NumberColumn<T, Space>;
+  using type = NumberColumn<Value, Space>;
 };
-template <Number T, std::size_t Count, class Space, Sequences sequences>
-struct ColumnFor<std::array<T, Count>, Space, sequences> {
+template <Number Value, std::size_t Count, class Space, Sequences sequences>
+struct ColumnFor<std::array<Value, Count>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = ArrayColumn<T, Count, Space>;
+  using type = ArrayColumn<Value, Count, Space>;
 };
-template <Number T, class Space, Sequences sequences>
-struct ColumnFor<std::optional<T>, Space, sequences> {
+template <Number Value, class Space, Sequences sequences>
+struct ColumnFor<std::optional<Value>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = OptionalColumn<T, Space>;
+  using type = OptionalColumn<Value, Space>;
 };
-template <Number T, class Space, Sequences sequences>
-requires(!std::same_as<T, bool>)  // std::vector<bool> holds bits, not elements
-    struct ColumnFor<std::vector<T>, Space, sequences> {
+template <Number Value, class Space, Sequences sequences>
+requires(!std::same_as<Value, bool>)  // std::vector<bool> holds bits, not elements
+    struct ColumnFor<std::vector<Value>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space>, PaddedColumn<T, Space>>;
+  using type =
+      std::conditional_t<sequences == Sequences::ragged, RaggedColumn<Value, Space>, PaddedColumn<Value, Space>>;
 };
 // Not collatable. The type keeps the message about the sample (CheckMember in columns.hpp) the only error.
 template <class Space, Sequences sequences>
@@ -176,21 +179,21 @@ struct ColumnFor<std::vector<bool>, Space, sequences> {
   static constexpr bool collatable = false;
   using type = typename ColumnFor<std::vector<std::uint8_t>, Space, sequences>::type;
 };
-template <Number T, std::size_t Count, class Space, Sequences sequences>
-struct ColumnFor<std::vector<std::array<T, Count>>, Space, sequences> {
+template <Number Value, std::size_t Count, class Space, Sequences sequences>
+struct ColumnFor<std::vector<std::array<Value, Count>>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type =
-      std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space, Count>, PaddedColumn<T, Space, Count>>;
+  using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<Value, Space, Count>,
+                                  PaddedColumn<Value, Space, Count>>;
 };
 template <class Space, Sequences sequences>
 struct ColumnFor<std::string, Space, sequences> {
   static constexpr bool collatable = true;
   using type = TextColumn<Space>;
 };
-template <Aggregate T, class Space, Sequences sequences>
-struct ColumnFor<T, Space, sequences> {
+template <Aggregate Value, class Space, Sequences sequences>
+struct ColumnFor<Value, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = Columns<T, Space, sequences>;
+  using type = Columns<Value, Space, sequences>;
 };
 
 }  // namespace detail

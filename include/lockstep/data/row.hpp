@@ -14,40 +14,40 @@ class Row;
 namespace detail {
 
 // The batch that a collate returns is read-only, but the collate may write the slab that holds it.
-template <class T, int Rank>
-T* writable(TensorView<T const, Rank, HostSpace> view) noexcept {
-  return const_cast<T*>(view.data);
+template <class Value, int Rank>
+Value* writable(TensorView<Value const, Rank, HostSpace> view) noexcept {
+  return const_cast<Value*>(view.data);
 }
 
-template <Number T>
-T& cell(NumberColumn<T, HostSpace> const& column, Index row) noexcept {
+template <Number Value>
+Value& cell(NumberColumn<Value, HostSpace> const& column, Index row) noexcept {
   return writable(column.values)[row];
 }
-template <Number T, std::size_t Count>
-std::span<T, Count> cell(ArrayColumn<T, Count, HostSpace> const& column, Index row) noexcept {
-  return std::span<T, Count>(writable(column.values) + row * static_cast<Index>(Count), Count);
+template <Number Value, std::size_t Count>
+std::span<Value, Count> cell(ArrayColumn<Value, Count, HostSpace> const& column, Index row) noexcept {
+  return std::span<Value, Count>(writable(column.values) + row * static_cast<Index>(Count), Count);
 }
-template <Number T>
+template <Number Value>
 struct OptionalCell {
-  T& value;
+  Value& value;
   bool& present;
 };
-template <Number T>
-OptionalCell<T> cell(OptionalColumn<T, HostSpace> const& column, Index row) noexcept {
+template <Number Value>
+OptionalCell<Value> cell(OptionalColumn<Value, HostSpace> const& column, Index row) noexcept {
   return {writable(column.values)[row], writable(column.present)[row]};
 }
 template <std::size_t Count>
 inline constexpr auto element_width = static_cast<Index>(Count == 0 ? 1
                                                                     : Count);  // numbers in an element of a sequence
-template <Number T, std::size_t Count>
-std::span<T> cell(PaddedColumn<T, HostSpace, Count> const& column, Index row) noexcept {
+template <Number Value, std::size_t Count>
+std::span<Value> cell(PaddedColumn<Value, HostSpace, Count> const& column, Index row) noexcept {
   auto const length = column.values.extent[1], used = static_cast<Index>(column.lengths(row));
   auto const first = row * length + (column.side == Side::start ? length - used : 0);
   return {writable(column.values) + first * element_width<Count>,
           static_cast<std::size_t>(used * element_width<Count>)};
 }
-template <Number T, std::size_t Count>
-std::span<T> cell(RaggedColumn<T, HostSpace, Count> const& column, Index row) noexcept {
+template <Number Value, std::size_t Count>
+std::span<Value> cell(RaggedColumn<Value, HostSpace, Count> const& column, Index row) noexcept {
   auto const first = column.offsets(row), used = column.offsets(row + 1) - first;
   return {writable(column.values) + first * element_width<Count>,
           static_cast<std::size_t>(used * element_width<Count>)};

@@ -12,35 +12,35 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
-template <class T>
+template <class Value>
 inline constexpr bool variable_length = false;
-template <class T>
-inline constexpr bool variable_length<std::vector<T>> = true;
+template <class Value>
+inline constexpr bool variable_length<std::vector<Value>> = true;
 template <>
 inline constexpr bool variable_length<std::string> = true;
 
-template <class T>
+template <class Value>
 consteval std::size_t count_lengths();
 template <class... Member>
 consteval std::size_t count_lengths_of(std::tuple<Member&...>*) {
   return (std::size_t{0} + ... + count_lengths<Member>());
 }
-template <class T>
+template <class Value>
 consteval std::size_t count_lengths() {
-  if constexpr (variable_length<T>) {
+  if constexpr (variable_length<Value>) {
     return 1;
-  } else if constexpr (Aggregate<T>) {
-    return count_lengths_of(static_cast<MembersOf<T>*>(nullptr));
+  } else if constexpr (Aggregate<Value>) {
+    return count_lengths_of(static_cast<MembersOf<Value>*>(nullptr));
   } else {
     return 0;
   }
 }
 
-template <class T>
-void measure(T const& member, Index*& out) noexcept {
-  if constexpr (variable_length<T>) {
+template <class Value>
+void measure(Value const& member, Index*& out) noexcept {
+  if constexpr (variable_length<Value>) {
     *out++ = static_cast<Index>(member.size());
-  } else if constexpr (Aggregate<T>) {
+  } else if constexpr (Aggregate<Value>) {
     std::apply([&](auto const&... each) { (measure(each, out), ...); }, members(member));
   }
 }

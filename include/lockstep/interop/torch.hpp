@@ -33,9 +33,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 /// Returns a torch tensor that shares the view's memory, without a copy. It is valid as long as that memory. Enums
 /// become their integers.
 /// @shape as the view
-template <class T, int Rank>
-[[nodiscard]] torch::Tensor tensor_of(TensorView<T, Rank, HostSpace> view) {
-  using Element = std::remove_const_t<T>;
+template <class Value, int Rank>
+[[nodiscard]] torch::Tensor tensor_of(TensorView<Value, Rank, HostSpace> view) {
+  using Element = std::remove_const_t<Value>;
   constexpr bool is_unsigned = std::is_unsigned_v<Element> && !std::is_same_v<Element, bool>;
   static_assert(std::is_arithmetic_v<Element> || std::is_enum_v<Element>, "Lockstep: a tensor is made of numbers");
   static_assert(!is_unsigned || sizeof(Element) == 1,

@@ -10,14 +10,14 @@
 
 /// Activation rules of Elementwise: function objects for the host and devices. y(x) returns the value. `backward` takes
 /// dy and what the forward pass kept: y itself, or the slope for rules that have `at`, which returns value and slope.
-/// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::device_rule. T is
-/// float or double. Each rule has a name for error messages.
+/// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::device_rule.
+/// Scalar is float or double. Each rule has a name for error messages.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Value of an activation at one element, and its derivative there.
-template <class T>
+template <class Scalar>
 struct ActivationAt {
-  T value, slope;
+  Scalar value, slope;
 };
 
 /// A rule in short form: its call operator returns value and slope, and it needs no other members.
@@ -30,16 +30,16 @@ template <ActivationWithSlope Rule>
 struct ActivationAdapter {
   static constexpr char const* name = Rule::name;
   Rule rule;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
     return rule(x).value;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<T> at(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
     return rule(x);
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
     return dy * slope;
   }
 };
@@ -47,13 +47,13 @@ struct ActivationAdapter {
 /// The rectified linear unit: max(0, x). A NaN stays NaN and passes dy.
 struct Relu {
   static constexpr char const* name = "kernel::Relu";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
-    return x < 0 ? T{0} : x;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return x < 0 ? Scalar{0} : x;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
-    return y <= 0 ? T{0} : dy;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
+    return y <= 0 ? Scalar{0} : dy;
   }
 };
 
@@ -62,13 +62,13 @@ struct Relu {
 struct LeakyRelu {
   static constexpr char const* name = "kernel::LeakyRelu";
   double slope = 0.01;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
-    return x < 0 ? static_cast<T>(slope) * x : x;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return x < 0 ? static_cast<Scalar>(slope) * x : x;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
-    return y <= 0 ? static_cast<T>(slope) * dy : dy;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
+    return y <= 0 ? static_cast<Scalar>(slope) * dy : dy;
   }
 };
 
@@ -76,25 +76,25 @@ struct LeakyRelu {
 struct Scale {
   static constexpr char const* name = "kernel::Scale";
   double factor = 1;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
-    return static_cast<T>(factor) * x;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return static_cast<Scalar>(factor) * x;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T) const noexcept {
-    return static_cast<T>(factor) * dy;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar) const noexcept {
+    return static_cast<Scalar>(factor) * dy;
   }
 };
 
 /// The logistic function: 1 / (1 + e^-x).
 struct Sigmoid {
   static constexpr char const* name = "kernel::Sigmoid";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
     return detail::logistic(x).at;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
     return dy * (y * (1 - y));
   }
 };
@@ -102,12 +102,12 @@ struct Sigmoid {
 /// The hyperbolic tangent.
 struct Tanh {
   static constexpr char const* name = "kernel::Tanh";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
     return detail::tanh(x);
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
     return dy * ((1 - y) * (1 + y));
   }
 };
@@ -115,14 +115,14 @@ struct Tanh {
 /// The exponential: e^x. A float below -87.33 gives 0, and one above 88 gives infinity.
 struct Exp {
   static constexpr char const* name = "kernel::Exp";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
-    T const maximum = sizeof(T) == sizeof(float) ? T(88) : std::numeric_limits<T>::infinity();
-    T const y = detail::exp(x > maximum ? maximum : x);
-    return x > maximum ? std::numeric_limits<T>::infinity() : y;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    Scalar const maximum = sizeof(Scalar) == sizeof(float) ? Scalar(88) : std::numeric_limits<Scalar>::infinity();
+    Scalar const y = detail::exp(x > maximum ? maximum : x);
+    return x > maximum ? std::numeric_limits<Scalar>::infinity() : y;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
     return dy * y;
   }
 };
@@ -131,17 +131,17 @@ struct Exp {
 /// does not determine the slope.
 struct Silu {
   static constexpr char const* name = "kernel::Silu";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
     return at(x).value;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<T> at(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
     auto const s = detail::logistic(x);
     return {x * s.at, s.at * (1 + x * s.mirrored)};
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
     return dy * slope;
   }
 };
@@ -150,17 +150,17 @@ struct Silu {
 /// and slope share one exponential.
 struct Gelu {
   static constexpr char const* name = "kernel::Gelu";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] T operator()(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] Scalar operator()(Scalar x) const noexcept {
     return x * detail::normal_distribution(x).integral;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] ActivationAt<T> at(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] ActivationAt<Scalar> at(Scalar x) const noexcept {
     auto const normal = detail::normal_distribution(x);
     return {x * normal.integral, normal.integral + x * normal.density};
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
     return dy * slope;
   }
 };

@@ -5,7 +5,7 @@
 /// Former names of this folder's types, until the next version. Include the header of the type, too.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T, class Space>
+template <class Scalar, class Space>
 struct ActivationSlope;
 template <class Space>
 struct Arange;
@@ -40,8 +40,8 @@ using Multiple [[deprecated("kernel::Scale")]] = Scale;
 using Negated [[deprecated("kernel::NegatedOperand")]] = NegatedOperand;
 template <class Space>
 using RowNumbers [[deprecated("kernel::Arange")]] = Arange<Space>;
-template <class T, class Space>
-using Slope [[deprecated("kernel::ActivationSlope")]] = ActivationSlope<T, Space>;
+template <class Scalar, class Space>
+using Slope [[deprecated("kernel::ActivationSlope")]] = ActivationSlope<Scalar, Space>;
 template <class Space>
 using SpacePooling [[deprecated("kernel::SpatialPooling")]] = SpatialPooling<Space>;
 template <class Space>

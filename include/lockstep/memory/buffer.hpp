@@ -13,9 +13,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// A fixed number of zeroed elements in one space. Movable, not copyable.
-template <class T, class Space = HostSpace>
+template <class Value, class Space = HostSpace>
 class Buffer {
-  static_assert(std::is_trivially_copyable_v<T>, "Lockstep: a Buffer holds plain elements only");
+  static_assert(std::is_trivially_copyable_v<Value>, "Lockstep: a Buffer holds plain elements only");
 
  public:
   Buffer() = default;
@@ -25,20 +25,20 @@ class Buffer {
   Buffer(Index size, Resource&& resource) : block_(resource.allocate(bytes(size))), size_(size) {}
   explicit Buffer(Index size) requires std::is_same_v<Space, HostSpace> : Buffer(size, HostResource{}) {}
 
-  [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(block_.data()); }
+  [[nodiscard]] Value* data() const noexcept { return reinterpret_cast<Value*>(block_.data()); }
   [[nodiscard]] Index size() const noexcept { return size_; }
-  [[nodiscard]] std::span<T> span() const noexcept requires(Space::host_accessible) {
+  [[nodiscard]] std::span<Value> span() const noexcept requires(Space::host_accessible) {
     return {data(), static_cast<std::size_t>(size_)};
   }
-  [[nodiscard]] T& operator[](Index i) const noexcept requires(Space::host_accessible) { return data()[i]; }
+  [[nodiscard]] Value& operator[](Index i) const noexcept requires(Space::host_accessible) { return data()[i]; }
 
  private:
   static std::size_t bytes(Index size) {
-    expect<ShapeError>(size >= 0 && size <= std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T)), [&] {
-      return "Buffer: " + std::to_string(size) + " elements of " + std::to_string(sizeof(T)) +
+    expect<ShapeError>(size >= 0 && size <= std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(Value)), [&] {
+      return "Buffer: " + std::to_string(size) + " elements of " + std::to_string(sizeof(Value)) +
              " bytes; the size must not be negative and must fit in memory";
     });
-    return static_cast<std::size_t>(size) * sizeof(T);
+    return static_cast<std::size_t>(size) * sizeof(Value);
   }
 
   Block block_;

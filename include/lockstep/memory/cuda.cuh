@@ -126,11 +126,11 @@ class Stream<CudaSpace> {
   /// Waits for all queued work.
   /// @throws CudaError for any failure since the last check
   void synchronize() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
-  /// Returns the stream's own T, made at the first call: handles, plans and small memory that kernels keep between
+  /// Returns the stream's own Value, made at the first call: handles, plans and small memory that kernels keep between
   /// calls.
-  template <class T>
-  [[nodiscard]] T& persistent() const {
-    return state_->persistent.of<T>(nullptr);
+  template <class Value>
+  [[nodiscard]] Value& persistent() const {
+    return state_->persistent.of<Value>(nullptr);
   }
 
   /// Returns a stream for parallel work, the same one each time. Its work starts after the work queued here so far;

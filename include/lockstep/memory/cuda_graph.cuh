@@ -21,11 +21,11 @@ class [[nodiscard]] CudaGraph {
   /// Records the work that f queues on the stream, without running it. During the call, the thread must not wait for a
   /// device, allocate or release its memory, or copy from or to pageable memory.
   /// @throws CudaError if it does; exceptions of f
-  template <class F>
-  CudaGraph(Stream<CudaSpace> stream, F&& f) {
+  template <class Function>
+  CudaGraph(Stream<CudaSpace> stream, Function&& f) {
     check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     Capture capture{stream.get()};
-    std::forward<F>(f)();
+    std::forward<Function>(f)();
     check_cuda(capture.end(), "cudaStreamEndCapture");
     check_cuda(cudaGraphInstantiate(&executable_, capture.graph, 0), "cudaGraphInstantiate");
   }

@@ -25,12 +25,12 @@ class [[nodiscard]] CudaPrefetcher {
   class Copy {
    public:
     using Space = CudaSpace;
-    template <class T, int Rank>
-    [[nodiscard]] TensorView<T const, Rank, CudaSpace> operator()(TensorView<T, Rank, HostSpace> from) const {
+    template <class Value, int Rank>
+    [[nodiscard]] TensorView<Value const, Rank, CudaSpace> operator()(TensorView<Value, Rank, HostSpace> from) const {
       if (!from.data) return {nullptr, from.extent};
-      auto* const to = memory_->template take_elements<std::remove_const_t<T>>(from.size());
+      auto* const to = memory_->template take_elements<std::remove_const_t<Value>>(from.size());
       if (from.size() > 0)
-        check_cuda(cudaMemcpyAsync(to, from.data, static_cast<std::size_t>(from.size()) * sizeof(T),
+        check_cuda(cudaMemcpyAsync(to, from.data, static_cast<std::size_t>(from.size()) * sizeof(Value),
                                    cudaMemcpyHostToDevice, stream_.get()),
                    "cudaMemcpyAsync");
       return {to, from.extent};
@@ -54,14 +54,14 @@ class [[nodiscard]] CudaPrefetcher {
   /// Returns the result of f(copy) with its copies queued: a batch on the device, in the slab that is not active. The
   /// source may change once the batch has arrived. The copies wait only for earlier readers of that slab. After an
   /// exception, the copies so far are discarded, and the next user of the slab waits for them as for a batch.
-  template <class F>
-  [[nodiscard]] auto prefetch(F&& f) {
+  template <class Function>
+  [[nodiscard]] auto prefetch(Function&& f) {
     received_ = 1 - active_;
     auto& slot = slots_[static_cast<std::size_t>(received_)];
     slot.memory.rewind({});
     slot.read.make_wait(stream_.view());
     try {
-      auto batch = std::forward<F>(f)(Copy(slot.memory, stream_.view()));
+      auto batch = std::forward<Function>(f)(Copy(slot.memory, stream_.view()));
       slot.arrived.record(stream_.view());
       return batch;
     } catch (...) {

@@ -17,8 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Source of large memory: `allocate(bytes)` returns zeroed memory of the resource's space, aligned to at least 64
 /// bytes. Communicators are resources too, so that peers can read gradients directly.
-template <class R>
-concept MemoryResource = requires(R& r, std::size_t bytes) {
+template <class Candidate>
+concept MemoryResource = requires(Candidate& r, std::size_t bytes) {
   { r.allocate(bytes) } -> std::same_as<Block>;
 };
 

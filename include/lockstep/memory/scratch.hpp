@@ -43,10 +43,10 @@ class Scratch {
     return out;
   }
 
-  template <class T>
-  [[nodiscard]] T* take_elements(Index count) {
-    if (count < 0 || static_cast<std::size_t>(count) > max_bytes / sizeof(T)) throw std::bad_alloc();
-    return reinterpret_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T)));
+  template <class Value>
+  [[nodiscard]] Value* take_elements(Index count) {
+    if (count < 0 || static_cast<std::size_t>(count) > max_bytes / sizeof(Value)) throw std::bad_alloc();
+    return reinterpret_cast<Value*>(take(static_cast<std::size_t>(count) * sizeof(Value)));
   }
 
   /// Frees everything taken.

@@ -23,23 +23,24 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// train::KeepBest saves it, and train::averages returns it. With UntouchedRows::skip, untouched rows of a table keep
 /// their average.
 /// @source Polyak, Juditsky: Acceleration of stochastic approximation by averaging (1992)
-template <class O>
-struct Averaged : O {
+template <class Base>
+struct Averaged : Base {
   double decay = 0.999;
 
-  explicit Averaged(O optimizer, double decay_of_average = 0.999) : O(std::move(optimizer)), decay(decay_of_average) {}
+  explicit Averaged(Base optimizer, double decay_of_average = 0.999)
+      : Base(std::move(optimizer)), decay(decay_of_average) {}
 
-  static constexpr int states = O::states + 1;
+  static constexpr int states = Base::states + 1;
   static constexpr bool averages = true;
 
-  [[nodiscard]] static std::string name() { return "Averaged " + name_of<O>(); }
+  [[nodiscard]] static std::string name() { return "Averaged " + name_of<Base>(); }
   void describe(auto&& each) const {
-    optim::describe(static_cast<O const&>(*this), each);
+    optim::describe(static_cast<Base const&>(*this), each);
     each("decay of the average", decay);
   }
   /// @throws ConfigError for a setting out of range
   void check() const {
-    optim::check_settings(static_cast<O const&>(*this));
+    optim::check_settings(static_cast<Base const&>(*this));
     detail::expect_setting("Averaged", "decay", decay, 1);
   }
 
@@ -53,20 +54,20 @@ struct Averaged : O {
         "has no rule_of(slice)");
     kernel::OptimizerStep<Space>::template run<states>(
         stream, slice, scalars,
-        detail::MakeAveragedRule<decltype(this->rule_of(slice)), Scalar, static_cast<std::size_t>(O::states)>{
+        detail::MakeAveragedRule<decltype(this->rule_of(slice)), Scalar, static_cast<std::size_t>(Base::states)>{
             this->rule_of(slice), decay});
   }
 };
-template <class O>
-Averaged(O) -> Averaged<O>;
-template <class O>
-Averaged(O, double) -> Averaged<O>;
+template <class Base>
+Averaged(Base) -> Averaged<Base>;
+template <class Base>
+Averaged(Base, double) -> Averaged<Base>;
 
 /// Whether an optimizer keeps averages, as its last state.
-template <class O>
+template <class Base>
 inline constexpr bool averages = false;
-template <class O>
-requires requires { O::averages; }
-inline constexpr bool averages<O> = O::averages;
+template <class Base>
+requires requires { Base::averages; }
+inline constexpr bool averages<Base> = Base::averages;
 
 }}}  // namespace lockstep::optim

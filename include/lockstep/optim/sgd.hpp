@@ -67,9 +67,9 @@ void SGD::step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepSca
 }
 
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_SGD_STEP(T)                                                                \
-  void SGD::step<T, HostSpace>(memory::Stream<HostSpace> stream, Slice<T, HostSpace> slice, \
-                               StepScalars<HostSpace> const* scalars) const
+#define LOCKSTEP_SGD_STEP(Element)                                                                      \
+  void SGD::step<Element, HostSpace>(memory::Stream<HostSpace> stream, Slice<Element, HostSpace> slice, \
+                                     StepScalars<HostSpace> const* scalars) const
 extern template LOCKSTEP_SGD_STEP(float);
 extern template LOCKSTEP_SGD_STEP(double);
 #endif

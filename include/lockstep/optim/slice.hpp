@@ -21,8 +21,8 @@ class HalfPrecisionCopy {
                       : HalfPrecisionCopy();
   }
   /// Calls f(the 16-bit values) with their type.
-  template <class F>
-  constexpr void with_data(F const& f) const {
+  template <class Function>
+  constexpr void with_data(Function const& f) const {
     if (halves_)
       f(halves_);
     else if (bfloats_)

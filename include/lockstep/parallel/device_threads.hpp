@@ -31,10 +31,10 @@ class DeviceThreads {
 
   /// Calls f(device) for every device in parallel and returns when all are done. Allocates nothing.
   /// @throws the exception of the lowest device that throws; ConfigError in a fork, which lacks the threads
-  template <class F>
-  void run(F&& f) {
+  template <class Function>
+  void run(Function&& f) {
     call_ = [](void const* body, int device) {
-      (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(device);
+      (*static_cast<std::remove_reference_t<Function>*>(const_cast<void*>(body)))(device);
     };
     body_ = std::addressof(f);
     run();

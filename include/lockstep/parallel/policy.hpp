@@ -35,8 +35,8 @@ struct Place {
 /// Distribution of training over devices: this process's shards of the global batch, and a `Session<Model, Optimizer>`
 /// with their replicas, a parallel::Session (parallel/session.hpp). A shard is one device's or rank's part of each
 /// micro-step. Under Reproducible a device has several shards.
-template <class P>
-concept ParallelPolicy = requires(P& policy) {
+template <class Candidate>
+concept ParallelPolicy = requires(Candidate& policy) {
   { policy.shards() } -> std::same_as<int>;        // shards of this process
   { policy.first_shard() } -> std::same_as<int>;   // number of its first shard
   { policy.all_shards() } -> std::same_as<int>;    // shards of all processes

@@ -120,78 +120,78 @@ struct AnyReplicaVisitor {
 };
 
 /// Requires a class that derives from AnySession and implements all of its functions; SessionBase has most of them.
-template <class S>
-concept ImplementsAnySession = std::derived_from<S, AnySession> && !std::is_abstract_v<S>;
+template <class Candidate>
+concept ImplementsAnySession = std::derived_from<Candidate, AnySession> && !std::is_abstract_v<Candidate>;
 
 /// Requires a constructor from the policy, the model, its layout and its first values, which makes the replicas. With
 /// `spans_ranks`, values may be empty on other ranks than 0, whose values all ranks receive.
-template <class S, class Policy, class Model>
+template <class Candidate, class Policy, class Model>
 concept MakesReplicas =
-    std::is_constructible_v<S, Policy&, Model const&, nn::ParameterLayout const&, std::span<float const>>;
+    std::is_constructible_v<Candidate, Policy&, Model const&, nn::ParameterLayout const&, std::span<float const>>;
 
 /// Requires the type DeviceReplica, and `for_each_shard(f)`, which calls f(shard, replica) for each shard of this
 /// process, on the threads of the shard's device.
-template <class S>
-concept VisitsReplicas = requires(S& session, AnyReplicaVisitor f) {
-  typename S::DeviceReplica::Space;
+template <class Candidate>
+concept VisitsReplicas = requires(Candidate& session, AnyReplicaVisitor f) {
+  typename Candidate::DeviceReplica::Space;
   session.for_each_shard(f);
 };
 
 /// Requires `micro_step(batches, step) -> void`, which runs forward and backward of one batch per shard of this
 /// process.
 /// @collective with several processes, if `step.last`
-template <class S>
-concept RunsMicroSteps = requires(S& session, std::span<AnyBatch const> batches, MicroStep const& step) {
+template <class Candidate>
+concept RunsMicroSteps = requires(Candidate& session, std::span<AnyBatch const> batches, MicroStep const& step) {
   { session.micro_step(batches, step) } -> std::same_as<void>;
 };
 
 /// Requires `update(optimizer, settings) -> nn::Loss<HostSpace>`, which applies the gradients of all micro-steps since
 /// the first, and returns the step's loss over all shards of all processes.   @collective with several processes
-template <class S, class Optimizer>
-concept UpdatesParameters = requires(S& session, Optimizer const& optimizer, UpdateSettings const& settings) {
+template <class Candidate, class Optimizer>
+concept UpdatesParameters = requires(Candidate& session, Optimizer const& optimizer, UpdateSettings const& settings) {
   { session.update(optimizer, settings) } -> std::same_as<nn::Loss<HostSpace>>;
 };
 
 /// Requires two constants, which SessionBase defines as false. `spans_ranks`: each rank has a session; ranks compare
 /// their settings and start from rank 0's values. `update_copies_parameters`: an update copies the first replica's
 /// parameters to all, so that replicas are compared before it.
-template <class S>
+template <class Candidate>
 concept DescribesReplicas = requires {
-  { S::spans_ranks } -> std::convertible_to<bool>;
-  { S::update_copies_parameters } -> std::convertible_to<bool>;
+  { Candidate::spans_ranks } -> std::convertible_to<bool>;
+  { Candidate::update_copies_parameters } -> std::convertible_to<bool>;
 };
 
 /// A policy's replicas of a model, with the optimizer's state: all that a trainer asks of a policy. The policy's
 /// `Session<Model, Optimizer>` is such a type.
-template <class S, class Policy, class Model, class Optimizer>
-concept Session = ImplementsAnySession<S> && VisitsReplicas<S> && RunsMicroSteps<S> &&
-    UpdatesParameters<S, Optimizer> && DescribesReplicas<S> && MakesReplicas<S, Policy, Model>;
+template <class Candidate, class Policy, class Model, class Optimizer>
+concept Session = ImplementsAnySession<Candidate> && VisitsReplicas<Candidate> && RunsMicroSteps<Candidate> &&
+    UpdatesParameters<Candidate, Optimizer> && DescribesReplicas<Candidate> && MakesReplicas<Candidate, Policy, Model>;
 
 /// Returns true if S is a Session of the policy; otherwise a static_assert names what it lacks.
-template <class S, class Policy, class Model, class Optimizer>
+template <class Candidate, class Policy, class Model, class Optimizer>
 consteval bool is_session() {
   static_assert(
-      std::derived_from<S, AnySession>,
+      std::derived_from<Candidate, AnySession>,
       "Lockstep: the policy's Session does not derive from parallel::SessionBase<Session, Replica, Optimizer>, "
       "which implements parallel::AnySession; see docs/reference/parallel.md");
-  if constexpr (std::derived_from<S, AnySession>) {
-    static_assert(VisitsReplicas<S>,
+  if constexpr (std::derived_from<Candidate, AnySession>) {
+    static_assert(VisitsReplicas<Candidate>,
                   "Lockstep: the policy's Session has no DeviceReplica, or no for_each_shard(f), which calls f(shard, "
                   "replica); see docs/reference/parallel.md");
-    static_assert(RunsMicroSteps<S>,
+    static_assert(RunsMicroSteps<Candidate>,
                   "Lockstep: the policy's Session has no micro_step(std::span<Batch const>, MicroStep const&) -> void, "
                   "a template over the batch's type; see docs/reference/parallel.md");
-    static_assert(UpdatesParameters<S, Optimizer>,
+    static_assert(UpdatesParameters<Candidate, Optimizer>,
                   "Lockstep: the policy's Session has no update(optimizer, UpdateSettings const&) -> "
                   "nn::Loss<HostSpace>; see docs/reference/parallel.md");
-    static_assert(DescribesReplicas<S>,
+    static_assert(DescribesReplicas<Candidate>,
                   "Lockstep: the policy's Session has no constants spans_ranks and update_copies_parameters, which "
                   "parallel::SessionBase defines; see docs/reference/parallel.md");
-    static_assert(!std::is_abstract_v<S>,
+    static_assert(!std::is_abstract_v<Candidate>,
                   "Lockstep: the policy's Session does not override a function of parallel::AnySession: all_reduce, "
                   "synchronize_buffers, restore, stop_requested, take_phases or report; see "
                   "docs/reference/parallel.md");
-    static_assert(std::is_abstract_v<S> || MakesReplicas<S, Policy, Model>,
+    static_assert(std::is_abstract_v<Candidate> || MakesReplicas<Candidate, Policy, Model>,
                   "Lockstep: the policy's Session has no constructor (policy, model, layout, values); see "
                   "docs/reference/parallel.md");
   }

@@ -19,8 +19,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// A run that a trainer saved in a --save-dir: run.json, or the doctor's doctor.json.
 class SavedRun {
-  template <class F>
-  auto with_file_name(F&& f) const {
+  template <class Function>
+  auto with_file_name(Function&& f) const {
     try {
       return f();
     } catch (DataError const& error) {
@@ -40,8 +40,8 @@ class SavedRun {
 
   /// Calls f with run.json's value and returns its result.
   /// @throws DataError with the file's name, if f needs a missing value
-  template <class F>
-  auto read(F&& f) const {
+  template <class Function>
+  auto read(Function&& f) const {
     return with_file_name([&] { return f(json_); });
   }
 

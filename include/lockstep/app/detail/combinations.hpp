@@ -29,8 +29,8 @@ class Combinations {
 
  private:
   /// Rejects or resets a flag; `none` is its value without effect.
-  template <class T, class Owner>
-  void refuse(char const* flag, T Owner::*member, std::type_identity_t<T> none, std::string const& sentence) {
+  template <class Value, class Owner>
+  void refuse(char const* flag, Value Owner::*member, std::type_identity_t<Value> none, std::string const& sentence) {
     if (options_.*member == none) return;
     if (command_.given(flag)) throw ConfigError(sentence);
     options_.*member = std::move(none);
@@ -60,8 +60,8 @@ class Combinations {
 
   /// Rejects flags that only affect training or its output, for a flag that replaces training.
   void refuse_training_flags(char const* instead, char const* what);
-  template <class T, class Owner>
-  void refuse_flag(char const* instead, char const* flag, T Owner::*member, std::type_identity_t<T> none,
+  template <class Value, class Owner>
+  void refuse_flag(char const* instead, char const* flag, Value Owner::*member, std::type_identity_t<Value> none,
                    char const* what) {
     refuse(flag, member, std::move(none), std::string(instead) + " with " + flag + ": " + what + "; leave out either");
   }

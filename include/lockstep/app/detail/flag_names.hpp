@@ -45,8 +45,8 @@ class FlagNames {
 
   /// Resolves several names of one flag. A name with several candidates yields to a name that gives one of them. For
   /// all others, calls twice(first, second), which throws.
-  template <class F>
-  static void resolve_duplicates(std::vector<NamedValue>& all, F&& twice) {
+  template <class Function>
+  static void resolve_duplicates(std::vector<NamedValue>& all, Function&& twice) {
     for (std::size_t i = 0; i < all.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         if (!all[i].flag || all[i].flag != all[j].flag || all[j].dropped) continue;

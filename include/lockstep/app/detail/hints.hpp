@@ -31,8 +31,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 [[nodiscard]] std::string message_of(std::exception const& error);
 
 /// Returns f(). Replaces a bad_alloc with an Error with `message_of`.
-template <class F>
-decltype(auto) with_memory_message(F&& f) {
+template <class Function>
+decltype(auto) with_memory_message(Function&& f) {
   try {
     return f();
   } catch (std::bad_alloc const& error) {

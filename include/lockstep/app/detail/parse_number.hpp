@@ -16,29 +16,29 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Returns the shortest string that reads back as an equal number.
-template <class T>
-[[nodiscard]] std::string shortest(T value) {
+template <class Value>
+[[nodiscard]] std::string shortest(Value value) {
   char text[64];
   auto const end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
 }
 
-template <class T>
-[[nodiscard]] std::string range_sentence(T least, T most) {
-  std::string kind = std::is_integral_v<T> ? "a whole number" : "a number";
-  if (most == std::numeric_limits<T>::max()) return kind + " of " + shortest(least) + " or more";
+template <class Value>
+[[nodiscard]] std::string range_sentence(Value least, Value most) {
+  std::string kind = std::is_integral_v<Value> ? "a whole number" : "a number";
+  if (most == std::numeric_limits<Value>::max()) return kind + " of " + shortest(least) + " or more";
   return kind + " from " + shortest(least) + " to " + shortest(most);
 }
 
 /// Reads all of `text` as a number in [least, most]. The error message ends in `alternative`.
 /// @throws ConfigError with the flag, the string and the range; also for nan, infinity and trailing characters
-template <class T>
-[[nodiscard]] T parse_number(std::string_view flag, std::string_view text, T least, T most,
-                             std::string_view alternative = "") {
-  T value{};
+template <class Value>
+[[nodiscard]] Value parse_number(std::string_view flag, std::string_view text, Value least, Value most,
+                                 std::string_view alternative = "") {
+  Value value{};
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   bool valid = error == std::errc{} && end == text.data() + text.size();
-  if constexpr (std::is_floating_point_v<T>) valid = valid && std::isfinite(value);
+  if constexpr (std::is_floating_point_v<Value>) valid = valid && std::isfinite(value);
   if (!valid || value < least || value > most)
     throw ConfigError(std::string(flag) + " " + (text.empty() ? "''" : std::string(text)) + ": must be " +
                       range_sentence(least, most) + std::string(alternative));
@@ -46,12 +46,12 @@ template <class T>
 }
 
 /// Reads numbers that are separated by commas.
-template <class T>
-[[nodiscard]] std::vector<T> parse_numbers(std::string_view flag, std::string_view text, T least, T most) {
-  std::vector<T> all;
+template <class Value>
+[[nodiscard]] std::vector<Value> parse_numbers(std::string_view flag, std::string_view text, Value least, Value most) {
+  std::vector<Value> all;
   for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
     end = std::min(text.find(',', at), text.size());
-    all.push_back(parse_number<T>(flag, text.substr(at, end - at), least, most));
+    all.push_back(parse_number<Value>(flag, text.substr(at, end - at), least, most));
   }
   return all;
 }

@@ -116,8 +116,8 @@ inline constexpr Refused refused_names[] = {
 };
 
 /// Calls f(word) with each word of a space-separated list until f returns true. Returns whether f returned true.
-template <class F>
-constexpr bool any_word(std::string_view list, F&& f) {
+template <class Function>
+constexpr bool any_word(std::string_view list, Function&& f) {
   for (std::size_t at = 0; at < list.size();) {
     auto const end = std::min(list.find(' ', at), list.size());
     if (f(list.substr(at, end - at))) return true;

@@ -10,12 +10,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Call `comm::all_reduce(c, x).wait()` to wait for the result.
 /// @shape elements, equal on all ranks
 /// @determinism bitwise, see Communicator   @collective
-template <Communicator C, class Elements>
-Work<C> all_reduce(C& communicator, Elements&& elements, Reduction reduction = Reduction::sum) {
+template <Communicator CommunicatorType, class Elements>
+Work<CommunicatorType> all_reduce(CommunicatorType& communicator, Elements&& elements,
+                                  Reduction reduction = Reduction::sum) {
   std::span const data(elements);
-  using T = typename decltype(data)::element_type;
-  return Work<C>(communicator,
-                 {.type = element_type_of<T>, .data = data.data(), .count = std::ssize(data), .reduction = reduction});
+  using Value = typename decltype(data)::element_type;
+  return Work<CommunicatorType>(
+      communicator,
+      {.type = element_type_of<Value>, .data = data.data(), .count = std::ssize(data), .reduction = reduction});
 }
 
 }}}  // namespace lockstep::comm

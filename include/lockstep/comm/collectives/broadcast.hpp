@@ -10,15 +10,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Copies the root's elements to all ranks: elements[i] = elements[i] of the root.
 /// @shape elements, equal on all ranks
 /// @determinism bitwise   @collective   @throws ConfigError if root is no rank
-template <Communicator C, class Elements>
-Work<C> broadcast(C& communicator, Elements&& elements, int root) {
+template <Communicator CommunicatorType, class Elements>
+Work<CommunicatorType> broadcast(CommunicatorType& communicator, Elements&& elements, int root) {
   std::span const data(elements);
-  using T = typename decltype(data)::element_type;
-  return Work<C>(communicator, {.type = element_type_of<T>,
-                                .data = data.data(),
-                                .count = std::ssize(data),
-                                .collective = Collective::broadcast,
-                                .root = root});
+  using Value = typename decltype(data)::element_type;
+  return Work<CommunicatorType>(communicator, {.type = element_type_of<Value>,
+                                               .data = data.data(),
+                                               .count = std::ssize(data),
+                                               .collective = Collective::broadcast,
+                                               .root = root});
 }
 
 }}}  // namespace lockstep::comm

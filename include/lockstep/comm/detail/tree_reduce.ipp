@@ -6,9 +6,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 LOCKSTEP_INLINE void reduce_range(Reduction reduction, ElementType type, void const* const* in, int ranks,
                                   void* const* out, int outputs, Index begin, Index end) {
-  auto const run = [&]<class T>(T) {
-    reduce_range(reduction, reinterpret_cast<T const* const*>(in), ranks, reinterpret_cast<T* const*>(out), outputs,
-                 begin, end);
+  auto const run = [&]<class Value>(Value) {
+    reduce_range(reduction, reinterpret_cast<Value const* const*>(in), ranks, reinterpret_cast<Value* const*>(out),
+                 outputs, begin, end);
   };
   switch (type) {
     case ElementType::float32:

@@ -12,9 +12,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Owns a communicator of any engine. Can be moved but not copied; costs an indirect call per operation.
 class AnyCommunicator {
  public:
-  template <Communicator C>
-  requires(!std::is_same_v<std::remove_cvref_t<C>, AnyCommunicator>) explicit AnyCommunicator(C communicator)
-      : engine_(new Model<C>(std::move(communicator))) {}
+  template <Communicator CommunicatorType>
+  requires(!std::is_same_v<std::remove_cvref_t<CommunicatorType>, AnyCommunicator>) explicit AnyCommunicator(
+      CommunicatorType communicator)
+      : engine_(new Model<CommunicatorType>(std::move(communicator))) {}
 
   [[nodiscard]] int rank() const noexcept { return engine_->rank(); }
   [[nodiscard]] int size() const noexcept { return engine_->size(); }
@@ -51,9 +52,9 @@ class AnyCommunicator {
     virtual std::unique_ptr<Interface> split(int color, int key) = 0;
   };
 
-  template <class C>
+  template <class CommunicatorType>
   struct Model final : Interface {
-    explicit Model(C communicator) : engine(std::move(communicator)) {}
+    explicit Model(CommunicatorType communicator) : engine(std::move(communicator)) {}
     int rank() const noexcept override { return engine.rank(); }
     int size() const noexcept override { return engine.size(); }
     char const* name() const noexcept override { return engine.name(); }
@@ -65,7 +66,7 @@ class AnyCommunicator {
     std::unique_ptr<Interface> split(int color, int key) override {
       return std::unique_ptr<Interface>(new Model(engine.split(color, key)));
     }
-    C engine;
+    CommunicatorType engine;
   };
 
   explicit AnyCommunicator(std::unique_ptr<Interface> engine) : engine_(std::move(engine)) {}

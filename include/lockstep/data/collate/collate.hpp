@@ -22,26 +22,28 @@ struct BatchPlan {
 
 /// Makes batches in two phases, so that each byte is copied once. First, `plan` lays out the batch in a reused slab.
 /// Then `row` writes samples into their rows. Several threads write at once, one thread per row.
-template <class C, class D>
-concept Collate = Dataset<D> && std::default_initializable<typename C::template Batch<D, HostSpace>> &&
-    requires(C const& collate, BatchPlan<SampleOf<D>> const& plan, Slab& slab,
-             typename C::template Batch<D, HostSpace>& batch, Index row, SampleOf<D> const& sample) {
-  { collate.plan(plan, slab) } -> std::same_as<typename C::template Batch<D, HostSpace>>;
+template <class Candidate, class Source>
+concept Collate = Dataset<Source> &&
+    std::default_initializable<typename Candidate::template Batch<Source, HostSpace>> &&
+    requires(Candidate const& collate, BatchPlan<SampleOf<Source>> const& plan, Slab& slab,
+             typename Candidate::template Batch<Source, HostSpace>& batch, Index row, SampleOf<Source> const& sample) {
+  { collate.plan(plan, slab) } -> std::same_as<typename Candidate::template Batch<Source, HostSpace>>;
   collate.row(batch, row, sample);
 };
 
 /// A collate that processes the whole batch after all its rows are written. One thread calls `finish`.
-template <class C, class D>
-concept FinishesBatches = Collate<C, D> &&
-    requires(C const& collate, Slab& slab, typename C::template Batch<D, HostSpace>& batch) {
+template <class Candidate, class Source>
+concept FinishesBatches = Collate<Candidate, Source> &&
+    requires(Candidate const& collate, Slab& slab, typename Candidate::template Batch<Source, HostSpace>& batch) {
   collate.finish(batch, slab);
 };
 
 /// A dataset that knows a sample's extent without reading the sample, and reads it directly into the collate's row.
-template <class D, class C>
-concept ReadsIntoRows = Collate<C, D> &&
-    requires(D const& dataset, C const& collate, Index i, Index row, typename C::template Batch<D, HostSpace>& batch) {
-  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<D>>>;
+template <class Source, class Candidate>
+concept ReadsIntoRows = Collate<Candidate, Source> &&
+    requires(Source const& dataset, Candidate const& collate, Index i, Index row,
+             typename Candidate::template Batch<Source, HostSpace>& batch) {
+  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<Source>>>;
   dataset.read_into(i, collate.open_row(batch, row));
 };
 

@@ -22,10 +22,10 @@ class InMemoryDataset {
       : samples_(std::make_shared<std::vector<Sample> const>(std::move(samples))) {}
 
   /// Reads every sample of `dataset`, in order. @throws any exception of `dataset.get`
-  template <class D>
-  requires(!std::derived_from<D, InMemoryDataset> && Dataset<D>)  // the first part keeps the concept from depending on
-                                                                  // itself
-      explicit InMemoryDataset(D const& dataset)
+  template <class Source>
+  requires(!std::derived_from<Source, InMemoryDataset> && Dataset<Source>)  // the first part keeps the concept from
+                                                                            // depending on itself
+      explicit InMemoryDataset(Source const& dataset)
       : InMemoryDataset(read(dataset)) {}
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->size()); }
@@ -41,8 +41,8 @@ class InMemoryDataset {
   }
 
  private:
-  template <Dataset D>
-  static std::vector<Sample> read(D const& dataset) {
+  template <Dataset Source>
+  static std::vector<Sample> read(Source const& dataset) {
     std::vector<Sample> samples;
     samples.reserve(static_cast<std::size_t>(dataset.size()));
     for (Index i = 0; i < dataset.size(); ++i) samples.push_back(dataset.get(i));
@@ -54,7 +54,7 @@ class InMemoryDataset {
 
 template <class Sample>
 InMemoryDataset(std::vector<Sample>) -> InMemoryDataset<Sample>;
-template <Dataset D>
-InMemoryDataset(D const&) -> InMemoryDataset<SampleOf<D>>;
+template <Dataset Source>
+InMemoryDataset(Source const&) -> InMemoryDataset<SampleOf<Source>>;
 
 }}}  // namespace lockstep::data

@@ -34,8 +34,8 @@ struct PadCollate {
   Mask mask = Mask::none;                           ///< `column.mask` in addition to `column.lengths`
   SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
 
-  template <class D, class Space>
-  using Batch = Columns<SampleOf<D>, Space>;
+  template <class Source, class Space>
+  using Batch = Columns<SampleOf<Source>, Space>;
 
   /// Checks whether a sample fits before its batch is laid out, so that only this sample fails or is skipped.
   /// @throws DataError if a sample's length is above `length`

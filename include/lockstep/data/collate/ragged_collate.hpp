@@ -17,8 +17,8 @@ struct RaggedCollate {
   double value = 0;                                 ///< value of absent optionals
   SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
 
-  template <class D, class Space>
-  using Batch = Columns<SampleOf<D>, Space, Sequences::ragged>;
+  template <class Source, class Space>
+  using Batch = Columns<SampleOf<Source>, Space, Sequences::ragged>;
 
   /// Lays out a batch in memory of `slab`, which is rewound.
   template <class Sample>

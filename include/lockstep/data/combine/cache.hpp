@@ -20,8 +20,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
-template <class T>
-std::size_t bytes_beyond(T const& member) noexcept;
+template <class Value>
+std::size_t bytes_beyond(Value const& member) noexcept;
 
 template <class Elements>
 std::size_t bytes_beyond_elements(Elements const& elements) noexcept {
@@ -32,10 +32,10 @@ std::size_t bytes_beyond_elements(Elements const& elements) noexcept {
 }
 
 /// Returns the heap bytes of a member, including the heap bytes of its elements.
-template <class T>
-std::size_t bytes_beyond(T const& member) noexcept {
+template <class Value>
+std::size_t bytes_beyond(Value const& member) noexcept {
   [[maybe_unused]] auto const of_all = [](auto const&... each) { return (std::size_t{0} + ... + bytes_beyond(each)); };
-  if constexpr (std::is_trivially_copyable_v<T>) {
+  if constexpr (std::is_trivially_copyable_v<Value>) {
     return 0;
   } else if constexpr (requires { member.heap_bytes(); }) {
     return member.heap_bytes();
@@ -43,9 +43,9 @@ std::size_t bytes_beyond(T const& member) noexcept {
                          member.capacity();
                          member.begin();
                        }) {
-    return member.capacity() * sizeof(typename T::value_type) + bytes_beyond_elements(member);
+    return member.capacity() * sizeof(typename Value::value_type) + bytes_beyond_elements(member);
   } else if constexpr (requires {
-                         std::tuple_size<T>::value;
+                         std::tuple_size<Value>::value;
                          member.begin();
                        }) {
     return bytes_beyond_elements(member);  // an array
@@ -54,13 +54,13 @@ std::size_t bytes_beyond(T const& member) noexcept {
                          *member;
                        }) {
     return member.has_value() ? bytes_beyond(*member) : 0;
-  } else if constexpr (Aggregate<T>) {
+  } else if constexpr (Aggregate<Value>) {
     return std::apply(of_all, members(member));
-  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+  } else if constexpr (requires { std::tuple_size<Value>::value; }) {
     return std::apply(of_all, member);
   } else {
     static_assert(
-        sizeof(T) == 0,
+        sizeof(Value) == 0,
         "Lockstep: Cache does not know how much memory a member of the sample takes beyond its own size: give "
         "its class `std::size_t heap_bytes() const noexcept`");
   }
@@ -71,21 +71,21 @@ std::size_t bytes_beyond(T const& member) noexcept {
 /// Keeps samples in memory after their first read, up to a budget of bytes. Samples beyond the budget are read each
 /// time. Kept samples are never evicted: shuffled epochs use each sample equally often, so eviction would gain nothing.
 /// Copies share the cache. Thread-safe and lock-free.
-template <Dataset D>
-class Cache : public detail::DatasetAdapter<D> {
-  using Adapter = detail::DatasetAdapter<D>;
-  static_assert(detail::RandomAccess<D>,
+template <Dataset Source>
+class Cache : public detail::DatasetAdapter<Source> {
+  using Adapter = detail::DatasetAdapter<Source>;
+  static_assert(detail::RandomAccess<Source>,
                 "Lockstep: Cache keeps samples by number, but a stream (Streamed) yields samples in order");
-  static_assert(!DrawsSamples<D>,
+  static_assert(!DrawsSamples<Source>,
                 "Lockstep: Cache would keep one draw of each sample of a dataset that draws random numbers; cache what "
                 "is read and draw after it: Transform{Cache{dataset, bytes}, augment}");
 
  public:
-  using Sample = SampleOf<D>;
-  using Worker = detail::AdapterWorker<Cache, D>;
+  using Sample = SampleOf<Source>;
+  using Worker = detail::AdapterWorker<Cache, Source>;
 
   /// @throws ConfigError if the budget is negative
-  Cache(D dataset, Index budget_bytes)
+  Cache(Source dataset, Index budget_bytes)
       : Adapter(std::move(dataset)), kept_(std::make_shared<KeptSamples>(dataset_.size())) {
     if (budget_bytes < 0)
       throw ConfigError("Cache: the budget is " + std::to_string(budget_bytes) + " bytes; it must be at least 0");
@@ -94,7 +94,7 @@ class Cache : public detail::DatasetAdapter<D> {
 
   [[nodiscard]] Sample get(Index i) const { return read(dataset_, i); }
   /// Returns a reader for one worker. Valid while this dataset lives.
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this, dataset_); }
+  [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this, dataset_); }
   /// Returns the bytes of the budget that are still free.
   [[nodiscard]] Index bytes_left() const noexcept { return kept_->bytes_left.load(std::memory_order_relaxed); }
   /// Returns a hash of the dataset's size and, if there is one, its fingerprint.

@@ -77,11 +77,11 @@ class Concat {
    private:
     friend Concat;
     explicit Worker(Concat const& concat) : shared_(concat.shared_), readers_(detail::readers_of(shared_->datasets)) {}
-    template <class R, class F>
-    R visit(Index i, F&& f) {
+    template <class Result, class Function>
+    Result visit(Index i, Function&& f) {
       auto const number = shared_->dataset_of(i);
-      return detail::with_dataset<R>(readers_, number,
-                                     [&](auto& each) -> R { return f(each, i - shared_->begin(number)); });
+      return detail::with_dataset<Result>(readers_, number,
+                                          [&](auto& each) -> Result { return f(each, i - shared_->begin(number)); });
     }
 
     std::shared_ptr<Shared const> shared_;
@@ -129,11 +129,11 @@ class Concat {
     if (out->ends.empty()) throw ConfigError("Concat: the vector of datasets is empty; give at least one");
     return out;
   }
-  template <class R, class F>
-  R visit(Index i, F&& f) const {
+  template <class Result, class Function>
+  Result visit(Index i, Function&& f) const {
     auto const number = shared_->dataset_of(i);
-    return detail::with_dataset<R>(shared_->datasets, number,
-                                   [&](auto const& each) -> R { return f(each, i - shared_->begin(number)); });
+    return detail::with_dataset<Result>(
+        shared_->datasets, number, [&](auto const& each) -> Result { return f(each, i - shared_->begin(number)); });
   }
 
   std::shared_ptr<Shared const> shared_;

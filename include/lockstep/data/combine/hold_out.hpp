@@ -19,10 +19,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Result of `hold_out`.
-template <Dataset D>
+template <Dataset Source>
 struct HeldOut {
-  Subset<D> training;
-  Subset<D> evaluation;
+  Subset<Source> training;
+  Subset<Source> evaluation;
 };
 
 namespace detail {
@@ -42,8 +42,8 @@ inline std::vector<bool> choose_held_out(Index units, double fraction, std::uint
   return held;
 }
 
-template <Dataset D, class IsHeld>
-HeldOut<D> split_by(D const& dataset, IsHeld const& is_held) {
+template <Dataset Source, class IsHeld>
+HeldOut<Source> split_by(Source const& dataset, IsHeld const& is_held) {
   std::vector<Index> training, evaluation;
   for (Index i = 0; i < dataset.size(); ++i) (is_held(i) ? evaluation : training).push_back(i);
   return {{dataset, std::move(training)}, {dataset, std::move(evaluation)}};
@@ -55,12 +55,12 @@ HeldOut<D> split_by(D const& dataset, IsHeld const& is_held) {
 /// whole groups are held out, not counting groups without samples.
 /// @throws ConfigError unless 0 < fraction < 1
 /// @throws DataError if there are fewer than two samples, or groups, to split
-template <Dataset D>
-[[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed) {
+template <Dataset Source>
+[[nodiscard]] HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t seed) {
   detail::check_fraction(fraction);
   Index units = dataset.size();
   std::vector<Index> number;  // of each group among those with samples; -1 without
-  if constexpr (GroupedDataset<D>) {
+  if constexpr (GroupedDataset<Source>) {
     number.assign(static_cast<std::size_t>(dataset.groups()), -1);
     for (Index i = 0; i < dataset.size(); ++i) number[static_cast<std::size_t>(dataset.group(i))] = 0;
     units = 0;
@@ -69,11 +69,12 @@ template <Dataset D>
   }
   if (units < 2) {
     throw DataError("hold_out: nothing can be held out of " + std::to_string(units) +
-                    (GroupedDataset<D> ? " group" : " sample") + "; give separate evaluation data, or at least two");
+                    (GroupedDataset<Source> ? " group" : " sample") +
+                    "; give separate evaluation data, or at least two");
   }
   auto const held = detail::choose_held_out(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
   return detail::split_by(dataset, [&](Index i) {
-    if constexpr (GroupedDataset<D>)
+    if constexpr (GroupedDataset<Source>)
       return held[static_cast<std::size_t>(number[static_cast<std::size_t>(dataset.group(i))])];
     else
       return held[static_cast<std::size_t>(i)];
@@ -85,9 +86,10 @@ template <Dataset D>
 /// ClassBalancedSampler. Rejects datasets with groups, which it would divide.
 /// @throws ConfigError unless 0 < fraction < 1, if classes and samples differ in number, or if a class is negative
 /// @throws DataError if no class has two samples
-template <Dataset D>
-requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed,
-                                                               std::vector<std::int32_t> const& classes) {
+template <Dataset Source>
+requires(!GroupedDataset<Source>)
+    [[nodiscard]] HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t seed,
+                                           std::vector<std::int32_t> const& classes) {
   detail::check_fraction(fraction);
   std::vector<bool> held(classes.size());
   std::size_t most = 0;
@@ -104,9 +106,9 @@ requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset,
   return detail::split_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
 }
 /// Rejects a dataset with groups at compile time.
-template <GroupedDataset D>
-HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
-  static_assert(!GroupedDataset<D>,
+template <GroupedDataset Source>
+HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
+  static_assert(!GroupedDataset<Source>,
                 "Lockstep: hold_out per class would split the dataset's groups; leave the classes out, and "
                 "groups are held out whole");
   return hold_out(dataset, fraction, seed);

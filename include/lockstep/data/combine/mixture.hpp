@@ -24,20 +24,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Mixes several datasets of one type by weight. In any 1,000 consecutive samples, dataset d has its rounded share. A
 /// dataset uses all of its samples before it repeats one.
 /// @cost constant time per sample
-template <Dataset D>
+template <Dataset Source>
 class Mixture {
-  static_assert(detail::RandomAccess<D>,
+  static_assert(detail::RandomAccess<Source>,
                 "Lockstep: Mixture chooses among samples, but a stream (Streamed) yields samples in order; mix "
                 "the sources of its lanes");
   struct Plan;
 
  public:
-  using Sample = SampleOf<D>;
+  using Sample = SampleOf<Source>;
 
   /// @param samples length of the mixture; 0: the sum of the datasets' sizes
   /// @throws ConfigError if datasets and weights differ in number, or a dataset is empty
   /// @throws ConfigError if a weight is not positive and finite, or too small for 1 sample in 1,000
-  Mixture(std::vector<D> datasets, std::vector<double> const& weights, Index samples = 0, std::uint64_t seed = 0)
+  Mixture(std::vector<Source> datasets, std::vector<double> const& weights, Index samples = 0, std::uint64_t seed = 0)
       : size_(samples) {
     require(!datasets.empty() && datasets.size() == weights.size(),
             std::to_string(datasets.size()) + " datasets and " + std::to_string(weights.size()) +
@@ -80,35 +80,37 @@ class Mixture {
 
   [[nodiscard]] Index size() const noexcept { return size_; }
   [[nodiscard]] decltype(auto) get(Index i) const { return plan_->get(plan_->datasets, i); }
-  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<Source> {
     return plan_->get(plan_->datasets, i, key);
   }
-  [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires detail::ReadsInPlace<D> {
+  [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires detail::ReadsInPlace<Source> {
     return plan_->extent(plan_->datasets, i);
   }
-  void read_into(Index i, Row<Sample> row) const requires detail::ReadsInPlace<D> {
+  void read_into(Index i, Row<Sample> row) const requires detail::ReadsInPlace<Source> {
     plan_->read_into(plan_->datasets, i, row);
   }
   /// Reads with a reader of each dataset.
   class Worker {
    public:
     [[nodiscard]] decltype(auto) get(Index i) { return plan_->get(readers_, i); }
-    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<D> {
+    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<Source> {
       return plan_->get(readers_, i, key);
     }
-    [[nodiscard]] SampleExtent<Sample> extent(Index i) requires detail::ReadsInPlace<D> {
+    [[nodiscard]] SampleExtent<Sample> extent(Index i) requires detail::ReadsInPlace<Source> {
       return plan_->extent(readers_, i);
     }
-    void read_into(Index i, Row<Sample> row) requires detail::ReadsInPlace<D> { plan_->read_into(readers_, i, row); }
+    void read_into(Index i, Row<Sample> row) requires detail::ReadsInPlace<Source> {
+      plan_->read_into(readers_, i, row);
+    }
 
    private:
     friend Mixture;
     explicit Worker(Mixture const& of) : plan_(of.plan_), readers_(detail::readers_of(plan_->datasets)) {}
 
     std::shared_ptr<Plan const> plan_;
-    std::vector<detail::SampleReader<D>> readers_;
+    std::vector<detail::SampleReader<Source>> readers_;
   };
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
+  [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this); }
   /// Returns the dataset that sample i comes from, and the sample's number in it.
   [[nodiscard]] std::pair<Index, Index> source(Index i) const { return plan_->source(i); }
   [[nodiscard]] std::string name(Index i) const {
@@ -130,7 +132,7 @@ class Mixture {
     Index dataset, place;  // place: among the dataset's turns of a period
   };
   struct Plan {
-    std::vector<D> datasets;
+    std::vector<Source> datasets;
     std::vector<Index> share;  // of each dataset in a period
     std::vector<Turn> turns;   // [period]
     std::uint64_t key = 0;     // of their order

@@ -16,28 +16,28 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Applies a function to a dataset's samples: get(i) = function(dataset.get(i)), computed on each call. InMemoryDataset
 /// keeps the results. Several threads call the function at once. A function that also takes a SampleKey can draw from
 /// it, for augmentation. Without a loader, it gets the key of epoch 0 and position i.
-template <Dataset D, class F>
-class Transform : public detail::DatasetAdapter<D> {
-  using Adapter = detail::DatasetAdapter<D>;
-  using Input = decltype(std::declval<D const&>().get(Index{}));
-  static constexpr bool draws = std::is_invocable_v<F const&, Input, SampleKey const&>;
+template <Dataset Source, class Function>
+class Transform : public detail::DatasetAdapter<Source> {
+  using Adapter = detail::DatasetAdapter<Source>;
+  using Input = decltype(std::declval<Source const&>().get(Index{}));
+  static constexpr bool draws = std::is_invocable_v<Function const&, Input, SampleKey const&>;
   static_assert(
-      draws || std::is_invocable_v<F const&, Input>,
+      draws || std::is_invocable_v<Function const&, Input>,
       "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset: it takes one "
       "by value or const&, optionally a data::SampleKey const& to draw random numbers from, and returns the "
       "transformed sample");
 
  public:
-  using Worker = detail::AdapterWorker<Transform, D>;
+  using Worker = detail::AdapterWorker<Transform, Source>;
 
-  Transform(D dataset, F function) : Adapter(std::move(dataset)), function_(std::move(function)) {}
+  Transform(Source dataset, Function function) : Adapter(std::move(dataset)), function_(std::move(function)) {}
 
   [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
-  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<D>) {
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<Source>) {
     return read(dataset_, i, key);
   }
   /// Returns the next sample of a stream's lane, as Streamed::take.
-  [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<D> {
+  [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<Source> {
     std::optional<std::remove_cvref_t<decltype(get(Index{}))>> out;
     if (auto sample = dataset_.take(key)) {
       if constexpr (draws) {
@@ -49,7 +49,7 @@ class Transform : public detail::DatasetAdapter<D> {
     return out;
   }
   /// Returns a reader for one worker. Valid while this dataset lives.
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this, dataset_); }
+  [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this, dataset_); }
 
  private:
   friend Worker;
@@ -72,7 +72,7 @@ class Transform : public detail::DatasetAdapter<D> {
     }
   }
 
-  F function_;
+  Function function_;
 };
 
 }}}  // namespace lockstep::data

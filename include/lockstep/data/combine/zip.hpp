@@ -14,25 +14,25 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Two samples that belong together; in a batch `batch[&Zipped<A, B>::first][&A::member]`.
-template <class A, class B>
+template <class First, class Second>
 struct Zipped {
-  A first{};
-  B second{};
+  First first{};
+  Second second{};
 };
 
 /// Pairs sample i of two datasets. If both draw random numbers, stages with equal names draw equal numbers: an image
 /// and its mask are cropped equally.
 /// @throws ConfigError if their lengths differ
-template <Dataset A, Dataset B>
+template <Dataset First, Dataset Second>
 class Zip {
-  static_assert(detail::RandomAccess<A> && detail::RandomAccess<B>,
+  static_assert(detail::RandomAccess<First> && detail::RandomAccess<Second>,
                 "Lockstep: Zip pairs samples by number, but a stream (Streamed) yields samples in order; pair the "
                 "sources of its lanes");
 
  public:
-  using Sample = Zipped<SampleOf<A>, SampleOf<B>>;
+  using Sample = Zipped<SampleOf<First>, SampleOf<Second>>;
 
-  Zip(A first, B second) : first_(std::move(first)), second_(std::move(second)) {
+  Zip(First first, Second second) : first_(std::move(first)), second_(std::move(second)) {
     if (static_cast<Index>(first_.size()) != static_cast<Index>(second_.size())) {
       throw ConfigError("Zip: the first dataset has " + std::to_string(first_.size()) + " samples and the second " +
                         std::to_string(second_.size()) + "; each sample needs its partner");
@@ -41,14 +41,14 @@ class Zip {
 
   [[nodiscard]] Index size() const { return first_.size(); }
   [[nodiscard]] Sample get(Index i) const { return {first_.get(i), second_.get(i)}; }
-  [[nodiscard]] Sample get(Index i, SampleKey const& key) const requires(DrawsSamples<A> || DrawsSamples<B>) {
+  [[nodiscard]] Sample get(Index i, SampleKey const& key) const requires(DrawsSamples<First> || DrawsSamples<Second>) {
     return {detail::get_with_key(first_, i, key), detail::get_with_key(second_, i, key)};
   }
   /// Reads with a reader of each dataset.
   class Worker {
    public:
     [[nodiscard]] Sample get(Index i) { return {first_.get(i), second_.get(i)}; }
-    [[nodiscard]] Sample get(Index i, SampleKey const& key) requires(DrawsSamples<A> || DrawsSamples<B>) {
+    [[nodiscard]] Sample get(Index i, SampleKey const& key) requires(DrawsSamples<First> || DrawsSamples<Second>) {
       return {first_.get(i, key), second_.get(i, key)};
     }
 
@@ -56,10 +56,10 @@ class Zip {
     friend Zip;
     explicit Worker(Zip const& of) : first_(of.first_), second_(of.second_) {}
 
-    detail::SampleReader<A> first_;
-    detail::SampleReader<B> second_;
+    detail::SampleReader<First> first_;
+    detail::SampleReader<Second> second_;
   };
-  [[nodiscard]] Worker worker() const requires(HasWorkers<A> || HasWorkers<B>) { return Worker(*this); }
+  [[nodiscard]] Worker worker() const requires(HasWorkers<First> || HasWorkers<Second>) { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const {
     return detail::sample_name(first_, i) + " with " + detail::sample_name(second_, i);
   }
@@ -67,22 +67,22 @@ class Zip {
     return mix(detail::size_and_fingerprint(first_), detail::size_and_fingerprint(second_));
   }
   /// Returns the groups of the first dataset if it has groups, or else of the second.
-  [[nodiscard]] Index groups() const requires(GroupedDataset<A> || GroupedDataset<B>) {
-    if constexpr (GroupedDataset<A>)
+  [[nodiscard]] Index groups() const requires(GroupedDataset<First> || GroupedDataset<Second>) {
+    if constexpr (GroupedDataset<First>)
       return first_.groups();
     else
       return second_.groups();
   }
-  [[nodiscard]] Index group(Index i) const requires(GroupedDataset<A> || GroupedDataset<B>) {
-    if constexpr (GroupedDataset<A>)
+  [[nodiscard]] Index group(Index i) const requires(GroupedDataset<First> || GroupedDataset<Second>) {
+    if constexpr (GroupedDataset<First>)
       return first_.group(i);
     else
       return second_.group(i);
   }
 
  private:
-  A first_;
-  B second_;
+  First first_;
+  Second second_;
 };
 
 }}}  // namespace lockstep::data

@@ -33,9 +33,9 @@ class DataFile {
 
   /// @throws DataError if the file ends earlier
   void read(std::uint64_t offset, std::span<std::byte> out) const;
-  template <class T>
-  [[nodiscard]] T read_number(std::uint64_t offset) const {
-    T out{};
+  template <class Value>
+  [[nodiscard]] Value read_number(std::uint64_t offset) const {
+    Value out{};
     read(offset, std::as_writable_bytes(std::span(&out, 1)));
     return out;
   }

@@ -14,8 +14,8 @@
 // Several datasets of one sample type: datasets of different types in a tuple, or any number of one type in a vector.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-template <class D>
-using ReturnTypeOf = decltype(std::declval<D const&>().get(Index{}));
+template <class Source>
+using ReturnTypeOf = decltype(std::declval<Source const&>().get(Index{}));
 
 template <class First, class... Rest>
 struct DatasetList {
@@ -31,43 +31,43 @@ struct DatasetList {
   static constexpr bool all_grouped = GroupedDataset<First> && (GroupedDataset<Rest> && ...);
   static constexpr bool any_has_workers = HasWorkers<First> || (HasWorkers<Rest> || ...);
 };
-template <Dataset D>
-struct DatasetList<std::vector<D>> : DatasetList<D> {
-  using Datasets = std::vector<D>;
-  using Readers = std::vector<SampleReader<D>>;
+template <Dataset Source>
+struct DatasetList<std::vector<Source>> : DatasetList<Source> {
+  using Datasets = std::vector<Source>;
+  using Readers = std::vector<SampleReader<Source>>;
 };
 
 /// Calls f with each dataset.
-template <class D, class F>
-void for_each_dataset(std::vector<D> const& datasets, F&& f) {
+template <class Source, class Function>
+void for_each_dataset(std::vector<Source> const& datasets, Function&& f) {
   for (auto const& each : datasets) f(each);
 }
-template <class... D, class F>
-void for_each_dataset(std::tuple<D...> const& datasets, F&& f) {
+template <class... Source, class Function>
+void for_each_dataset(std::tuple<Source...> const& datasets, Function&& f) {
   std::apply([&](auto const&... each) { (f(each), ...); }, datasets);
 }
 
 /// Returns f(dataset) for the dataset at `place`.
-template <class R, std::size_t Place = 0, class Datasets, class F>
-R with_dataset(Datasets& datasets, std::size_t place, F&& f) {
+template <class Result, std::size_t Place = 0, class Datasets, class Function>
+Result with_dataset(Datasets& datasets, std::size_t place, Function&& f) {
   if constexpr (requires { datasets[place]; }) {
     return f(datasets[place]);
   } else {
     if constexpr (Place + 1 < std::tuple_size_v<std::remove_const_t<Datasets>>)
-      if (place != Place) return with_dataset<R, Place + 1>(datasets, place, std::forward<F>(f));
+      if (place != Place) return with_dataset<Result, Place + 1>(datasets, place, std::forward<Function>(f));
     return f(std::get<Place>(datasets));
   }
 }
 
 /// Returns a reader of each dataset.
-template <class D>
-std::vector<SampleReader<D>> readers_of(std::vector<D> const& datasets) {
+template <class Source>
+std::vector<SampleReader<Source>> readers_of(std::vector<Source> const& datasets) {
   return {datasets.begin(), datasets.end()};
 }
-template <class... D>
-std::tuple<SampleReader<D>...> readers_of(std::tuple<D...> const& datasets) {
-  return std::apply([](auto const&... each) { return std::tuple<SampleReader<D>...>(SampleReader<D>(each)...); },
-                    datasets);
+template <class... Source>
+std::tuple<SampleReader<Source>...> readers_of(std::tuple<Source...> const& datasets) {
+  return std::apply(
+      [](auto const&... each) { return std::tuple<SampleReader<Source>...>(SampleReader<Source>(each)...); }, datasets);
 }
 
 }}}  // namespace lockstep::data::detail

@@ -17,10 +17,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Offers extents and reads samples directly into rows. A collate may not support this.
-template <class D>
-concept ReadsInPlace = Dataset<D> && Aggregate<SampleOf<D>> &&
-    requires(D const& dataset, Index i, Row<SampleOf<D>> row) {
-  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<D>>>;
+template <class Source>
+concept ReadsInPlace = Dataset<Source> && Aggregate<SampleOf<Source>> &&
+    requires(Source const& dataset, Index i, Row<SampleOf<Source>> row) {
+  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<Source>>>;
   dataset.read_into(i, row);
 };
 
@@ -35,9 +35,9 @@ decltype(auto) get_with_key(Reader& reader, Index i, SampleKey const& key) {
   }
 }
 
-template <Dataset D>
-std::string sample_name(D const& dataset, Index i) {
-  if constexpr (NamesSamples<D>) {
+template <Dataset Source>
+std::string sample_name(Source const& dataset, Index i) {
+  if constexpr (NamesSamples<Source>) {
     return dataset.name(i);
   } else {
     return "sample " + std::to_string(i) + " of its part";
@@ -45,9 +45,9 @@ std::string sample_name(D const& dataset, Index i) {
 }
 
 /// Returns the name of a sample of one of several datasets.
-template <Dataset D>
-std::string sample_name_in(D const& dataset, Index i, std::size_t number) {
-  if constexpr (NamesSamples<D>) {
+template <Dataset Source>
+std::string sample_name_in(Source const& dataset, Index i, std::size_t number) {
+  if constexpr (NamesSamples<Source>) {
     return dataset.name(i);
   } else {
     return "sample " + std::to_string(i) + " of dataset " + std::to_string(number);
@@ -55,10 +55,10 @@ std::string sample_name_in(D const& dataset, Index i, std::size_t number) {
 }
 
 /// Returns a hash of the size and, if there is one, the fingerprint.
-template <Dataset D>
-std::uint64_t size_and_fingerprint(D const& dataset) {
+template <Dataset Source>
+std::uint64_t size_and_fingerprint(Source const& dataset) {
   auto const size = static_cast<std::uint64_t>(dataset.size());
-  if constexpr (HasFingerprint<D>) {
+  if constexpr (HasFingerprint<Source>) {
     return mix(size, dataset.fingerprint());
   } else {
     return mix(size);
@@ -67,35 +67,35 @@ std::uint64_t size_and_fingerprint(D const& dataset) {
 
 /// Base of datasets that have the samples of one other dataset in its order, changed or checked. Forwards everything
 /// except how a sample is read.
-template <Dataset D>
+template <Dataset Source>
 class DatasetAdapter {
  public:
-  explicit DatasetAdapter(D dataset) : dataset_(std::move(dataset)) {}
+  explicit DatasetAdapter(Source dataset) : dataset_(std::move(dataset)) {}
   [[nodiscard]] Index size() const { return dataset_.size(); }
-  void rewind(Index epoch, Index position) const requires SequentialAccess<D> { dataset_.rewind(epoch, position); }
-  [[nodiscard]] Index lanes() const requires SequentialAccess<D> { return dataset_.lanes(); }
-  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
-  [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
-  [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
-  [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
+  void rewind(Index epoch, Index position) const requires SequentialAccess<Source> { dataset_.rewind(epoch, position); }
+  [[nodiscard]] Index lanes() const requires SequentialAccess<Source> { return dataset_.lanes(); }
+  [[nodiscard]] std::string name(Index i) const requires NamesSamples<Source> { return dataset_.name(i); }
+  [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<Source> { return dataset_.fingerprint(); }
+  [[nodiscard]] Index groups() const requires GroupedDataset<Source> { return dataset_.groups(); }
+  [[nodiscard]] Index group(Index i) const requires GroupedDataset<Source> { return dataset_.group(i); }
 
  protected:
-  D dataset_;
+  Source dataset_;
 };
 
 /// Worker of an adapter that reads samples with `read(reader, i)` or `read(reader, i, key)`, from the dataset or from a
 /// reader of it. Valid while the adapter lives.
-template <class Adapter, Dataset D>
+template <class Adapter, Dataset Source>
 class AdapterWorker {
  public:
-  AdapterWorker(Adapter const& adapter, D const& dataset) : reader_(dataset), adapter_(&adapter) {}
+  AdapterWorker(Adapter const& adapter, Source const& dataset) : reader_(dataset), adapter_(&adapter) {}
   [[nodiscard]] decltype(auto) get(Index i) { return adapter_->read(reader_, i); }
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<Adapter> {
     return adapter_->read(reader_, i, key);
   }
 
  private:
-  SampleReader<D> reader_;
+  SampleReader<Source> reader_;
   Adapter const* adapter_;
 };
 

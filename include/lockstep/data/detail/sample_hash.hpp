@@ -18,40 +18,41 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Types whose every byte is part of their value: numbers, and arrays of numbers. Excludes long double, which has
 /// unused bytes, and pointers, which differ between runs.
-template <class T>
-inline constexpr bool plain_bytes = std::is_enum_v<T> || (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>);
-template <class T, std::size_t Count>
-inline constexpr bool plain_bytes<std::array<T, Count>> = plain_bytes<T>;
+template <class Value>
+inline constexpr bool plain_bytes = std::is_enum_v<Value> ||
+                                    (std::is_arithmetic_v<Value> && !std::is_same_v<Value, long double>);
+template <class Value, std::size_t Count>
+inline constexpr bool plain_bytes<std::array<Value, Count>> = plain_bytes<Value>;
 
-template <class T>
+template <class Value>
 inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
+template <class Value>
+inline constexpr bool is_optional<std::optional<Value>> = true;
 
 /// Excludes aggregates inside containers, because their members may not be listable.
-template <class T>
+template <class Value>
 consteval bool has_plain_content() {
-  if constexpr (plain_bytes<T> || std::is_same_v<T, std::string>) {
+  if constexpr (plain_bytes<Value> || std::is_same_v<Value, std::string>) {
     return true;
-  } else if constexpr (variable_length<T> || is_optional<T> || standard_array<T>) {
-    return has_plain_content<typename T::value_type>();
+  } else if constexpr (variable_length<Value> || is_optional<Value> || standard_array<Value>) {
+    return has_plain_content<typename Value::value_type>();
   } else {
     return false;
   }
 }
-template <class T>
+template <class Value>
 consteval bool has_content();
 template <class... Member>
 consteval bool all_have_content(std::tuple<Member&...>*) {
   return (has_content<Member>() && ...);
 }
-template <class T>
+template <class Value>
 consteval bool has_content() {
-  if constexpr (has_plain_content<T>()) {
+  if constexpr (has_plain_content<Value>()) {
     return true;
-  } else if constexpr (Aggregate<T>) {
-    if constexpr (member_count<T> >= 1 && member_count<T> <= max_members) {
-      return all_have_content(static_cast<MembersOf<T>*>(nullptr));
+  } else if constexpr (Aggregate<Value>) {
+    if constexpr (member_count<Value> >= 1 && member_count<Value> <= max_members) {
+      return all_have_content(static_cast<MembersOf<Value>*>(nullptr));
     } else {
       return false;
     }
@@ -61,23 +62,23 @@ consteval bool has_content() {
 }
 
 /// A value whose bytes hash_on can read completely.
-template <class T>
-concept HasContent = has_content<T>();
+template <class Value>
+concept HasContent = has_content<Value>();
 
 /// Returns a hash that changes with any byte of a value, with its lengths and with the previous hash.
-template <class T>
-std::uint64_t hash_on(std::uint64_t hash, T const& value) noexcept {
+template <class Value>
+std::uint64_t hash_on(std::uint64_t hash, Value const& value) noexcept {
   auto const add = [&](void const* first, std::size_t bytes) {
     hash = mix(hash, content_hash({static_cast<char const*>(first), bytes}));
   };
-  if constexpr (plain_bytes<T>) {
+  if constexpr (plain_bytes<Value>) {
     add(&value, sizeof value);
-  } else if constexpr (is_optional<T>) {
+  } else if constexpr (is_optional<Value>) {
     hash = mix(hash, value.has_value());
     if (value) hash = hash_on(hash, *value);
-  } else if constexpr (variable_length<T> || standard_array<T>) {
-    using Element = typename T::value_type;
-    if constexpr (plain_bytes<Element> && !std::is_same_v<T, std::vector<bool>>) {
+  } else if constexpr (variable_length<Value> || standard_array<Value>) {
+    using Element = typename Value::value_type;
+    if constexpr (plain_bytes<Element> && !std::is_same_v<Value, std::vector<bool>>) {
       add(value.data(), value.size() * sizeof(Element));
     } else {
       hash = mix(hash, value.size());

@@ -9,33 +9,34 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-template <class D>
+template <class Source>
 struct ReaderType {
-  using type = D const&;
+  using type = Source const&;
 };
-template <HasWorkers D>
-struct ReaderType<D> {
-  using type = decltype(std::declval<D const&>().worker());
+template <HasWorkers Source>
+struct ReaderType<Source> {
+  using type = decltype(std::declval<Source const&>().worker());
 };
 
 /// A dataset whose samples arrive in order and may end (data::Streamed). Each position is taken once, starting at the
 /// position that it was rewound to.
-template <class D>
-concept SequentialAccess = Dataset<D> && requires(D const& dataset, SampleKey const& key, Index epoch, Index position) {
-  { dataset.take(key) } -> std::same_as<std::optional<SampleOf<D>>>;
+template <class Source>
+concept SequentialAccess = Dataset<Source> &&
+    requires(Source const& dataset, SampleKey const& key, Index epoch, Index position) {
+  { dataset.take(key) } -> std::same_as<std::optional<SampleOf<Source>>>;
   dataset.rewind(epoch, position);
   { dataset.lanes() } -> std::convertible_to<Index>;
 };
 
 /// A dataset that returns samples in any order, as required by datasets that choose samples.
-template <class D>
-concept RandomAccess = Dataset<D> && !SequentialAccess<D>;
+template <class Source>
+concept RandomAccess = Dataset<Source> && !SequentialAccess<Source>;
 
 /// The object that one worker reads samples with: its own reader if the dataset makes readers, otherwise the dataset.
-template <class D>
+template <class Source>
 class SampleReader {
  public:
-  explicit SampleReader(D const& dataset) : reader_(make(dataset)) {}
+  explicit SampleReader(Source const& dataset) : reader_(make(dataset)) {}
 
   [[nodiscard]] decltype(auto) get(Index i) { return reader_.get(i); }
   /// Draws from the key if the dataset draws.
@@ -54,21 +55,21 @@ class SampleReader {
   }
 
  private:
-  static decltype(auto) make(D const& dataset) {
-    if constexpr (HasWorkers<D>) {
+  static decltype(auto) make(Source const& dataset) {
+    if constexpr (HasWorkers<Source>) {
       return dataset.worker();
     } else {
       return (dataset);
     }
   }
-  typename ReaderType<D>::type reader_;
+  typename ReaderType<Source>::type reader_;
 };
 
 /// Returns the name of a sample for messages: "sample 17 (clips/17.npy)".
-template <class D>
-std::string name_of(D const& dataset, Index index) {
+template <class Source>
+std::string name_of(Source const& dataset, Index index) {
   auto number = "sample " + std::to_string(index);
-  if constexpr (NamesSamples<D>) {
+  if constexpr (NamesSamples<Source>) {
     return number + " (" + std::string(dataset.name(index)) + ")";
   } else {
     return number;

@@ -77,19 +77,20 @@ inline void stream_copy(void* to, void const* from, std::size_t bytes) noexcept 
 }
 
 /// Fills a range with one value. Bypasses the caches for large ranges.
-template <class T>
-void stream_fill(T* begin, T* end, T value) noexcept {
+template <class Value>
+void stream_fill(Value* begin, Value* end, Value value) noexcept {
 #if defined(__x86_64__)
-  auto const bytes = static_cast<std::size_t>(end - begin) * sizeof(T);
-  if (bytes >= stream_bytes && 16 % sizeof(T) == 0 && reinterpret_cast<std::uintptr_t>(begin) % sizeof(T) == 0) {
-    alignas(16) T sixteen[16 / sizeof(T) > 0 ? 16 / sizeof(T) : 1];
+  auto const bytes = static_cast<std::size_t>(end - begin) * sizeof(Value);
+  if (bytes >= stream_bytes && 16 % sizeof(Value) == 0 &&
+      reinterpret_cast<std::uintptr_t>(begin) % sizeof(Value) == 0) {
+    alignas(16) Value sixteen[16 / sizeof(Value) > 0 ? 16 / sizeof(Value) : 1];
     for (auto& each : sixteen) each = value;
     auto const pattern = _mm_load_si128(reinterpret_cast<__m128i const*>(sixteen));
     auto* const out = reinterpret_cast<std::byte*>(begin);
     auto at = before_line(out);
-    std::fill_n(begin, at / sizeof(T), value);
+    std::fill_n(begin, at / sizeof(Value), value);
     for (; at + 64 <= bytes; at += 64) stream_line(out + at, pattern, pattern, pattern, pattern);
-    std::fill(begin + at / sizeof(T), end, value);
+    std::fill(begin + at / sizeof(Value), end, value);
     _mm_sfence();
     return;
   }

@@ -27,8 +27,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Valid template arguments of a DataLoader.
-template <class D, class S, class C>
-concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
+template <class Source, class SamplerType, class CollateType>
+concept Loadable = Dataset<Source> && Sampler<SamplerType, Source> && Collate<CollateType, Source>;
 
 /// Makes batches of a dataset in the sampler's order, and prefetches them. Worker threads live as long as the loader
 /// and continue across epoch boundaries. Batches arrive in order and are equal for any number of workers. A batch in
@@ -40,16 +40,16 @@ concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
 /// it.
 /// @cost no allocation per batch once the largest has been seen, if the dataset's `get` does not allocate
 /// @determinism bitwise, for any number of workers
-template <class D, class S, class C>
+template <class Source, class SamplerType, class CollateType>
 class DataLoader {
-  static_assert(!detail::SequentialAccess<D> || std::is_same_v<S, SequentialSampler>,
+  static_assert(!detail::SequentialAccess<Source> || std::is_same_v<SamplerType, SequentialSampler>,
                 "Lockstep: a stream has its own sample order; its sampler is SequentialSampler");
-  using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
-  using Core = detail::LoaderCore<D, OrderType, C>;
+  using OrderType = decltype(std::declval<SamplerType const&>().over(std::declval<Source const&>()));
+  using Core = detail::LoaderCore<Source, OrderType, CollateType>;
 
  public:
-  using Sample = SampleOf<D>;
-  using Batch = typename C::template Batch<D, HostSpace>;
+  using Sample = SampleOf<Source>;
+  using Batch = typename CollateType::template Batch<Source, HostSpace>;
 
   /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
   class [[nodiscard]] HeldBatches {
@@ -103,7 +103,7 @@ class DataLoader {
   using Held [[deprecated("DataLoader::HeldBatches")]] = HeldBatches;
 
   /// @throws ConfigError if an option is out of range
-  [[gnu::cold]] DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
+  [[gnu::cold]] DataLoader(Source dataset, SamplerType sampler, CollateType collate, DataLoaderOptions options = {}) {
     describe(options).check_ranges();
     auto const samples = static_cast<Index>(dataset.size());
     require(samples >= 0, "the dataset's size()", samples, "at least 0");
@@ -123,7 +123,8 @@ class DataLoader {
                     "Lockstep: the sampler's order lacks some functions of an order by batches: samples(), batches(), "
                     "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
-    if (detail::SequentialAccess<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
+    if (detail::SequentialAccess<Source> &&
+        (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
       throw ConfigError(
           "DataLoader: a stream has no other samples for padding or replacement, and no number of "
           "samples of which some could be dropped; leave tail at exact and on_failure at raise or skip");
@@ -270,7 +271,7 @@ class DataLoader {
     require(split.count >= 1, "split.count", split.count, "at least 1");
     require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
             "within [0, all - count]");
-    if constexpr (detail::SequentialAccess<D>) {
+    if constexpr (detail::SequentialAccess<Source>) {
       Index const lanes = core_->dataset().lanes();
       require(lanes % split.all == 0, "split.all", split.all,
               "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
@@ -289,8 +290,8 @@ class DataLoader {
                   " ranks, devices or shards (split.all), so that each batch has samples that belong together");
     }
   }
-  template <class T>
-  static void require(bool holds, char const* what, T value, std::string const& rule) {
+  template <class Value>
+  static void require(bool holds, char const* what, Value value, std::string const& rule) {
     if (!holds) {
       throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);
     }
@@ -305,21 +306,21 @@ class DataLoader {
 };
 
 /// Reports why the arguments are invalid, without further errors.
-template <class D, class S, class C>
-requires(!Loadable<D, S, C>) class DataLoader<D, S, C> {
-  static_assert(Dataset<D>,
+template <class Source, class SamplerType, class CollateType>
+requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, SamplerType, CollateType> {
+  static_assert(Dataset<Source>,
                 "Lockstep: the first argument of DataLoader is no dataset: it needs size() and get(i), both const; a "
                 "std::vector goes into data::InMemoryDataset; see docs/reference/dataset.md");
   static_assert(
-      !Dataset<D> || Sampler<S, D>,
+      !Dataset<Source> || Sampler<SamplerType, Source>,
       "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
       "gives an Order; see docs/reference/sampler.md");
-  static_assert(!(Dataset<D> && Sampler<S, D>) || Collate<C, D>,
+  static_assert(!(Dataset<Source> && Sampler<SamplerType, Source>) || Collate<CollateType, Source>,
                 "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
                 "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
 
  public:
-  DataLoader(D const&, S const&, C const&, DataLoaderOptions const& = {}) {}
+  DataLoader(Source const&, SamplerType const&, CollateType const&, DataLoaderOptions const& = {}) {}
 };
 
 }}}  // namespace lockstep::data

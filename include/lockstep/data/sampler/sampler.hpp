@@ -10,15 +10,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// The order of every epoch as a pure function: `size()` positions, and `in(epoch)`. `in(epoch)` is cheap to make and
 /// maps a position in [0, size()) to the number of a sample. Resume is arithmetic. Nothing depends on ranks, workers or
 /// threads.
-template <class O>
-concept Order = std::copy_constructible<O> && requires(O const& order, Index epoch, Index position) {
+template <class Candidate>
+concept Order = std::copy_constructible<Candidate> && requires(Candidate const& order, Index epoch, Index position) {
   { order.size() } -> std::convertible_to<Index>;
   { order.in(epoch)(position) } -> std::convertible_to<Index>;
 };
 
 /// Chooses the order in which a dataset is visited: `over(dataset)` returns an Order.
-template <class S, class D>
-concept Sampler = Dataset<D> && std::copy_constructible<S> && requires(S const& sampler, D const& dataset) {
+template <class Candidate, class Source>
+concept Sampler = Dataset<Source> && std::copy_constructible<Candidate> &&
+    requires(Candidate const& sampler, Source const& dataset) {
   { sampler.over(dataset) } -> Order;
 };
 
@@ -26,8 +27,8 @@ concept Sampler = Dataset<D> && std::copy_constructible<S> && requires(S const& 
 /// `max_rows()` samples; the number of batches is equal in every epoch. Position batch * max_rows() + row is a row of a
 /// batch. If the batch is shorter, the position repeats another of its rows and is not a sample of the epoch. Therefore
 /// `size() == batches() * max_rows()`, and `samples()` returns the number of samples in an epoch.
-template <class O>
-concept BatchOrder = Order<O> && requires(O const& order, Index epoch, Index batch) {
+template <class Candidate>
+concept BatchOrder = Order<Candidate> && requires(Candidate const& order, Index epoch, Index batch) {
   { order.samples() } -> std::convertible_to<Index>;
   { order.batches() } -> std::convertible_to<Index>;
   { order.max_rows() } -> std::convertible_to<Index>;

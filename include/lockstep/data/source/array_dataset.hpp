@@ -35,24 +35,24 @@ ArrayMember(Member Sample::*, FileArray, RowRanges = {}) -> ArrayMember<Sample, 
 namespace detail {
 
 /// Returns the numbers of a member, or of its cell in a batch.
-template <Number T>
-std::span<T> numbers_of(T& value) noexcept {
+template <Number Value>
+std::span<Value> numbers_of(Value& value) noexcept {
   return {&value, 1};
 }
-template <Number T, std::size_t Count>
-std::span<T> numbers_of(std::array<T, Count>& values) noexcept {
+template <Number Value, std::size_t Count>
+std::span<Value> numbers_of(std::array<Value, Count>& values) noexcept {
   return values;
 }
-template <Number T>
-std::span<T> numbers_of(std::vector<T>& values) noexcept {
+template <Number Value>
+std::span<Value> numbers_of(std::vector<Value>& values) noexcept {
   return values;
 }
-template <Number T, std::size_t Count>
-std::span<T> numbers_of(std::vector<std::array<T, Count>>& values) noexcept {
+template <Number Value, std::size_t Count>
+std::span<Value> numbers_of(std::vector<std::array<Value, Count>>& values) noexcept {
   return {values.empty() ? nullptr : values.front().data(), values.size() * Count};
 }
-template <Number T, std::size_t Count>
-std::span<T> numbers_of(std::span<T, Count> values) noexcept {
+template <Number Value, std::size_t Count>
+std::span<Value> numbers_of(std::span<Value, Count> values) noexcept {
   return values;
 }
 
@@ -174,8 +174,8 @@ class ArrayDataset {
                       "; each sample needs one of each");
     }
   }
-  template <class F>
-  void each(F&& f) const {
+  template <class Function>
+  void each(Function&& f) const {
     std::apply([&](auto const&... one) { (f(one), ...); }, *bound_);
   }
 

@@ -60,41 +60,44 @@ struct NoRow {
   std::string text;
 };
 
-template <class T>
-concept CsvNumber = std::is_arithmetic_v<T>;
-template <class T>
+template <class Value>
+concept CsvNumber = std::is_arithmetic_v<Value>;
+template <class Value>
 inline constexpr bool is_optional_number = false;
-template <CsvNumber T>
-inline constexpr bool is_optional_number<std::optional<T>> = true;
-template <class T>
+template <CsvNumber Value>
+inline constexpr bool is_optional_number<std::optional<Value>> = true;
+template <class Value>
 inline constexpr bool is_csv_list = false;
-template <class T>
-requires(CsvNumber<T> || std::same_as<T, std::string>) inline constexpr bool is_csv_list<std::vector<T>> = true;
-template <class T>
-concept CsvCell = CsvNumber<T> || is_optional_number<T> || is_csv_list<T> || std::same_as<T, std::string>;
+template <class Value>
+requires(CsvNumber<Value> ||
+         std::same_as<Value, std::string>) inline constexpr bool is_csv_list<std::vector<Value>> = true;
+template <class Value>
+concept CsvCell =
+    CsvNumber<Value> || is_optional_number<Value> || is_csv_list<Value> || std::same_as<Value, std::string>;
 /// Whether the cell holds numbers, which distinguish a sample from a header.
-template <class T>
-inline constexpr bool is_csv_number = !std::same_as<T, std::string> && !std::same_as<T, std::vector<std::string>>;
+template <class Value>
+inline constexpr bool is_csv_number =
+    !std::same_as<Value, std::string> && !std::same_as<Value, std::vector<std::string>>;
 
 /// Returns the cells of a member: one, or one for each element. Each takes a column.
-template <CsvCell T>
-std::span<T, 1> csv_cells(T& member) noexcept {
-  return std::span<T, 1>(&member, 1);
+template <CsvCell Value>
+std::span<Value, 1> csv_cells(Value& member) noexcept {
+  return std::span<Value, 1>(&member, 1);
 }
-template <CsvCell T, std::size_t Count>
-std::span<T, Count> csv_cells(std::array<T, Count>& member) noexcept {
+template <CsvCell Value, std::size_t Count>
+std::span<Value, Count> csv_cells(std::array<Value, Count>& member) noexcept {
   return member;
 }
 /// Returns no cells for any other member type; CsvDataset rejects it.
-template <class T>
-std::span<std::string, 0> csv_cells(T&) noexcept {
+template <class Value>
+std::span<std::string, 0> csv_cells(Value&) noexcept {
   return {};
 }
 
 /// The columns that a member takes from the file.
-template <class T>
+template <class Value>
 struct CsvKind {
-  using Cells = decltype(csv_cells(std::declval<T&>()));
+  using Cells = decltype(csv_cells(std::declval<Value&>()));
   static constexpr std::size_t columns = Cells::extent;
   using Cell = typename Cells::element_type;
   static constexpr bool is_number = is_csv_number<Cell>;
@@ -104,21 +107,21 @@ struct CsvKind {
   }
 };
 
-template <class T>
+template <class Value>
 constexpr char const* csv_kind() {
-  if constexpr (is_optional_number<T> || is_csv_list<T>) return csv_kind<typename T::value_type>();
-  if constexpr (std::same_as<T, bool>) return "0, 1, true or false";
-  if constexpr (std::floating_point<T>) return "a number";
+  if constexpr (is_optional_number<Value> || is_csv_list<Value>) return csv_kind<typename Value::value_type>();
+  if constexpr (std::same_as<Value, bool>) return "0, 1, true or false";
+  if constexpr (std::floating_point<Value>) return "a number";
   return "a whole number";
 }
 
 /// Reads a number that fills the whole field, except for spaces around it.
-template <CsvNumber T>
-std::errc parse_number(std::string_view text, T& out) noexcept {
+template <CsvNumber Value>
+std::errc parse_number(std::string_view text, Value& out) noexcept {
   auto const first = text.find_first_not_of(' ');
   text =
       first == std::string_view::npos ? std::string_view{} : text.substr(first, text.find_last_not_of(' ') + 1 - first);
-  if constexpr (std::same_as<T, bool>) {
+  if constexpr (std::same_as<Value, bool>) {
     auto const is = [text](auto... words) { return ((text == words) || ...); };
     out = is("1", "true", "True", "TRUE");
     return out || is("0", "false", "False", "FALSE") ? std::errc{} : std::errc::invalid_argument;
@@ -126,7 +129,7 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
     if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
     auto const *const begin = text.data(), *const end = begin + text.size();
     auto const [stop, error] = [&] {
-      if constexpr (std::floating_point<T>)
+      if constexpr (std::floating_point<Value>)
         return parse_real(begin, end, out);
       else
         return std::from_chars(begin, end, out);
@@ -135,24 +138,25 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
   }
 }
 /// Reads an optional number; absent for an empty field, for NaN, and for a field that is one of `missing`.
-template <CsvNumber T>
-std::errc parse_number(std::string_view text, std::optional<T>& out, std::span<std::string const> missing) noexcept {
+template <CsvNumber Value>
+std::errc parse_number(std::string_view text, std::optional<Value>& out,
+                       std::span<std::string const> missing) noexcept {
   out.reset();
   if (text.find_first_not_of(' ') == std::string_view::npos) return {};
   for (auto const& word : missing)
     if (text == word) return {};
   auto const error = parse_number(text, out.emplace());
-  if constexpr (std::floating_point<T>)
+  if constexpr (std::floating_point<Value>)
     if (error == std::errc{} && std::isnan(*out)) out.reset();
   return error;
 }
-template <CsvNumber T>
-std::errc parse_number(std::string_view text, T& out, std::span<std::string const>) noexcept {
+template <CsvNumber Value>
+std::errc parse_number(std::string_view text, Value& out, std::span<std::string const>) noexcept {
   return parse_number(text, out);
 }
 /// Reads the elements of a list's field between separators; no elements for an empty field.
-template <class T>
-std::errc parse_list(std::string_view text, char separator, std::vector<T>& out) {
+template <class Value>
+std::errc parse_list(std::string_view text, char separator, std::vector<Value>& out) {
   auto const blank = separator == ' ';
   out.clear();
   if (text.find_first_not_of(' ') == std::string_view::npos) return {};
@@ -161,8 +165,8 @@ std::errc parse_list(std::string_view text, char separator, std::vector<T>& out)
     auto const part = text.substr(begin, end - begin);
     begin = end + 1;
     if (blank && part.empty()) continue;
-    T value{};
-    if constexpr (std::same_as<T, std::string>)
+    Value value{};
+    if constexpr (std::same_as<Value, std::string>)
       value = part;
     else if (auto const error = parse_number(part, value); error != std::errc{})
       return error;
@@ -170,11 +174,11 @@ std::errc parse_list(std::string_view text, char separator, std::vector<T>& out)
   }
   return {};
 }
-template <class T>
-bool holds_number(T const& cell) noexcept {
-  if constexpr (is_optional_number<T>)
+template <class Value>
+bool holds_number(Value const& cell) noexcept {
+  if constexpr (is_optional_number<Value>)
     return cell.has_value();
-  else if constexpr (is_csv_list<T>)
+  else if constexpr (is_csv_list<Value>)
     return !cell.empty();
   else
     return true;
@@ -308,9 +312,9 @@ class CsvDataset {
     return expected >= 3 && table.rows() >= 2;
   }
 
-  template <class T>
-  std::errc parse(detail::CsvField const& field, T& cell) const {
-    if constexpr (detail::is_csv_list<T>) {
+  template <class Value>
+  std::errc parse(detail::CsvField const& field, Value& cell) const {
+    if constexpr (detail::is_csv_list<Value>) {
       if (!field.doubled) return detail::parse_list(field.text, list_separator_, cell);
       std::string text;
       field.copy_to(text);
@@ -319,18 +323,19 @@ class CsvDataset {
       return detail::parse_number(field.text, cell, missing_);
     }
   }
-  template <class T>
-  void read(T& cell, std::size_t number, detail::CsvField const& field, detail::CsvRow const& row) const {
-    if constexpr (!std::same_as<T, std::string>) {
+  template <class Value>
+  void read(Value& cell, std::size_t number, detail::CsvField const& field, detail::CsvRow const& row) const {
+    if constexpr (!std::same_as<Value, std::string>) {
       auto const error = parse(field, cell);
       if (error != std::errc{}) {
         row.fail(field.begin,
-                 "column " + std::to_string(number) + ": expected " + (detail::is_csv_list<T> ? "a list, each " : "") +
-                     detail::csv_kind<T>() + ", found " + detail::excerpt(field.text) +
+                 "column " + std::to_string(number) + ": expected " +
+                     (detail::is_csv_list<Value> ? "a list, each " : "") + detail::csv_kind<Value>() + ", found " +
+                     detail::excerpt(field.text) +
                      (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
                      "; correct the field, or change the member's type or the header option" +
-                     (detail::is_optional_number<T> ? ", or name the word in CsvOptions::missing" : "") +
-                     (detail::is_csv_list<T> ? ", or set CsvOptions::list_separator" : ""));
+                     (detail::is_optional_number<Value> ? ", or name the word in CsvOptions::missing" : "") +
+                     (detail::is_csv_list<Value> ? ", or set CsvOptions::list_separator" : ""));
       }
     } else {
       field.copy_to(cell);

@@ -25,36 +25,37 @@ struct NumberType {
   char kind = 'f';  ///< 'b' bool, 'i' signed, 'u' unsigned, 'f' floating point, 'B' bfloat16
   int bytes = 4;
 
-  template <Number T>
+  template <Number Value>
   [[nodiscard]] static constexpr NumberType of() noexcept {
-    if constexpr (std::is_enum_v<T>) {
-      return of<std::underlying_type_t<T>>();
+    if constexpr (std::is_enum_v<Value>) {
+      return of<std::underlying_type_t<Value>>();
     } else {
-      constexpr char kind = std::is_same_v<T, bool>       ? 'b'
-                            : std::is_floating_point_v<T> ? 'f'
-                            : std::is_signed_v<T>         ? 'i'
-                                                          : 'u';
-      return {kind, static_cast<int>(sizeof(T))};
+      constexpr char kind = std::is_same_v<Value, bool>       ? 'b'
+                            : std::is_floating_point_v<Value> ? 'f'
+                            : std::is_signed_v<Value>         ? 'i'
+                                                              : 'u';
+      return {kind, static_cast<int>(sizeof(Value))};
     }
   }
   /// Returns the name of the type for messages, such as "float32".
   [[nodiscard]] std::string name() const;
-  /// Whether the type is T, or converts to T without loss: float16 and bfloat16 to float or double, bool to a byte.
-  template <Number T>
+  /// Whether the type is Value, or converts to Value without loss: float16 and bfloat16 to float or double, bool to a
+  /// byte.
+  template <Number Value>
   [[nodiscard]] constexpr bool reads_as() const noexcept {
-    return *this == of<T>() || (kind == 'b' && std::is_same_v<T, std::uint8_t>) ||
-           (std::is_floating_point_v<T> && bytes == 2 && (kind == 'f' || kind == 'B'));
+    return *this == of<Value>() || (kind == 'b' && std::is_same_v<Value, std::uint8_t>) ||
+           (std::is_floating_point_v<Value> && bytes == 2 && (kind == 'f' || kind == 'B'));
   }
   friend bool operator==(NumberType const&, NumberType const&) = default;
 };
 
 namespace detail {
 
-/// Converts numbers of a type that `reads_as` T, which fill the last bytes of `out`, to T in place.
-template <Number T>
-void widen_in_place(NumberType type, std::span<T> out) noexcept {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (type == NumberType::of<T>()) return;
+/// Converts numbers of a type that `reads_as` Value, which fill the last bytes of `out`, to Value in place.
+template <Number Value>
+void widen_in_place(NumberType type, std::span<Value> out) noexcept {
+  if constexpr (std::is_floating_point_v<Value>) {
+    if (type == NumberType::of<Value>()) return;
     auto const from = std::as_bytes(out).last(out.size() * static_cast<std::size_t>(type.bytes));
     type.kind == 'B' ? widen<bfloat16>(from, out) : widen<float16>(from, out);
   }
@@ -79,11 +80,11 @@ class FileArray {
   [[nodiscard]] Index width() const noexcept { return row_bytes_ / type_.bytes; }
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
 
-  /// @throws DataError unless the numbers are of type T or convert to T without loss
-  template <Number T>
+  /// @throws DataError unless the numbers are of type Value or convert to Value without loss
+  template <Number Value>
   void expect_type(std::string const& who) const {
-    if (!type_.reads_as<T>()) {
-      file_->fail("holds " + type_.name() + ", but " + who + " is of " + NumberType::of<T>().name() +
+    if (!type_.reads_as<Value>()) {
+      file_->fail("holds " + type_.name() + ", but " + who + " is of " + NumberType::of<Value>().name() +
                   "; change the member's type or convert the file");
     }
   }
@@ -95,9 +96,9 @@ class FileArray {
   /// float or double.
   /// @throws DataError if the numbers are of another type, or the file has been shortened since it was opened
   /// @throws DataError if `out` does not hold a whole number of rows, or the array has fewer
-  template <Number T>
-  void read_rows(Index first, std::span<T> out) const {
-    if (!type_.reads_as<T>()) expect_type<T>("the requested type");
+  template <Number Value>
+  void read_rows(Index first, std::span<Value> out) const {
+    if (!type_.reads_as<Value>()) expect_type<Value>("the requested type");
     expect_rows(first, static_cast<Index>(out.size()));
     auto const each = static_cast<std::size_t>(type_.bytes);
     auto const bytes = std::as_writable_bytes(out).last(out.size() * each);
@@ -107,21 +108,22 @@ class FileArray {
       for (std::size_t i = 0; i < bytes.size(); i += each)
         std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
                      bytes.begin() + static_cast<std::ptrdiff_t>(i + each));
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (std::is_same_v<Value, bool>)
       for (std::size_t i = 0; i < bytes.size(); ++i)
         if (bytes[i] > std::byte{1})
           file_->fail("has " + std::to_string(std::to_integer<int>(bytes[i])) + " for a bool at byte " +
                       std::to_string(at + i) + "; it must be 0 or 1: the file was damaged");
     detail::widen_in_place(type_, out);
   }
-  /// Reads rows as `read_rows` does and converts the numbers to T from any type that a file may have. Rounds
+  /// Reads rows as `read_rows` does and converts the numbers to Value from any type that a file may have. Rounds
   /// floating-point numbers.
-  /// @throws DataError as `read_rows`, if a file of floating-point numbers is read as integers, or if T cannot hold an
-  /// integer
-  template <Number T>
-  void convert_rows(Index first, std::span<T> out) const {
-    static_assert(!std::is_same_v<T, bool> && !std::is_enum_v<T>, "Lockstep: convert_rows gives integers and floats");
-    if (type_.reads_as<T>()) return read_rows(first, out);
+  /// @throws DataError as `read_rows`, if a file of floating-point numbers is read as integers, or if Value cannot hold
+  /// an integer
+  template <Number Value>
+  void convert_rows(Index first, std::span<Value> out) const {
+    static_assert(!std::is_same_v<Value, bool> && !std::is_enum_v<Value>,
+                  "Lockstep: convert_rows gives integers and floats");
+    if (type_.reads_as<Value>()) return read_rows(first, out);
     switch (type_.kind) {
       case 'b':
         return convert_from<std::uint8_t>(first, out);
@@ -141,12 +143,12 @@ class FileArray {
   }
   /// Returns all numbers, rows concatenated: labels, or the lengths that a sampler needs.
   /// @throws DataError as `read_rows`
-  template <Number T>
-  [[nodiscard]] std::vector<T> numbers() const {
-    static_assert(!std::is_same_v<T, bool>,
+  template <Number Value>
+  [[nodiscard]] std::vector<Value> numbers() const {
+    static_assert(!std::is_same_v<Value, bool>,
                   "Lockstep: a std::vector<bool> holds bits; read bools as numbers<std::uint8_t>()");
-    if (!type_.reads_as<T>()) expect_type<T>("the requested type");
-    std::vector<T> out(static_cast<std::size_t>(rows() * width()));
+    if (!type_.reads_as<Value>()) expect_type<Value>("the requested type");
+    std::vector<Value> out(static_cast<std::size_t>(rows() * width()));
     read_rows(0, std::span(out));
     return out;
   }
@@ -156,23 +158,24 @@ class FileArray {
   [[nodiscard]] std::string extents() const;
 
  private:
-  template <Number From, Number T>
-  void convert_from(Index first, std::span<T> out) const {
+  template <Number From, Number Value>
+  void convert_from(Index first, std::span<Value> out) const {
     std::vector<From> numbers(out.size());
     read_rows(first, std::span(numbers));
-    if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_integral_v<Value>) {
       if constexpr (!std::is_integral_v<From>) {
         file_->fail("holds " + type_.name() + ", but integers were requested; convert the file");
       } else {
         for (std::size_t i = 0; i < out.size(); ++i) {
-          if (!std::in_range<T>(numbers[i]))
-            file_->fail("has the number " + std::to_string(numbers[i]) + ", which " + NumberType::of<T>().name() +
+          if (!std::in_range<Value>(numbers[i]))
+            file_->fail("has the number " + std::to_string(numbers[i]) + ", which " + NumberType::of<Value>().name() +
                         " cannot hold; convert the file");
-          out[i] = static_cast<T>(numbers[i]);
+          out[i] = static_cast<Value>(numbers[i]);
         }
       }
     } else {
-      std::transform(numbers.begin(), numbers.end(), out.begin(), [](From number) { return static_cast<T>(number); });
+      std::transform(numbers.begin(), numbers.end(), out.begin(),
+                     [](From number) { return static_cast<Value>(number); });
     }
   }
   void expect_rows(Index first, Index numbers) const;

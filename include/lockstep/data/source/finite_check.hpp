@@ -21,41 +21,41 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
-template <class T>
-bool all_finite(T const&) noexcept {
+template <class Value>
+bool all_finite(Value const&) noexcept {
   return true;  // holds no floating-point number
 }
-template <std::floating_point T>
-bool all_finite(T const& value) noexcept {
+template <std::floating_point Value>
+bool all_finite(Value const& value) noexcept {
   return std::isfinite(value);
 }
-template <class T>
-bool all_finite(std::optional<T> const& value) noexcept;
-template <class T, std::size_t Count>
-bool all_finite(std::array<T, Count> const& values) noexcept;
-template <class T>
-bool all_finite(std::vector<T> const& values) noexcept;
-template <Aggregate T>
-bool all_finite(T const& sample) noexcept;
+template <class Value>
+bool all_finite(std::optional<Value> const& value) noexcept;
+template <class Value, std::size_t Count>
+bool all_finite(std::array<Value, Count> const& values) noexcept;
+template <class Value>
+bool all_finite(std::vector<Value> const& values) noexcept;
+template <Aggregate Value>
+bool all_finite(Value const& sample) noexcept;
 
-template <class T>
-bool all_finite(std::optional<T> const& value) noexcept {
+template <class Value>
+bool all_finite(std::optional<Value> const& value) noexcept {
   return !value || all_finite(*value);
 }
-template <class T, std::size_t Count>
-bool all_finite(std::array<T, Count> const& values) noexcept {
+template <class Value, std::size_t Count>
+bool all_finite(std::array<Value, Count> const& values) noexcept {
   for (auto const& each : values)
     if (!all_finite(each)) return false;
   return true;
 }
-template <class T>
-bool all_finite(std::vector<T> const& values) noexcept {
+template <class Value>
+bool all_finite(std::vector<Value> const& values) noexcept {
   for (auto const& each : values)
     if (!all_finite(each)) return false;
   return true;
 }
-template <Aggregate T>
-bool all_finite(T const& sample) noexcept {
+template <Aggregate Value>
+bool all_finite(Value const& sample) noexcept {
   return std::apply([](auto const&... member) { return (all_finite(member) && ...); }, members(sample));
 }
 
@@ -64,28 +64,28 @@ bool all_finite(T const& sample) noexcept {
 /// Checks each sample of a dataset when it is read. A sample with an infinity or a NaN is an error, which the loader
 /// raises at its batch or skips. Does not read samples directly into batches, even if the dataset can.
 /// @throws DataError from `get`; names the member, counted from 0
-template <Dataset D>
-class FiniteCheck : public detail::DatasetAdapter<D> {
-  using Adapter = detail::DatasetAdapter<D>;
-  static_assert(Aggregate<SampleOf<D>>, "Lockstep: the samples of FiniteCheck are aggregates");
+template <Dataset Source>
+class FiniteCheck : public detail::DatasetAdapter<Source> {
+  using Adapter = detail::DatasetAdapter<Source>;
+  static_assert(Aggregate<SampleOf<Source>>, "Lockstep: the samples of FiniteCheck are aggregates");
 
  public:
-  using Worker = detail::AdapterWorker<FiniteCheck, D>;
+  using Worker = detail::AdapterWorker<FiniteCheck, Source>;
 
-  explicit FiniteCheck(D dataset) : Adapter(std::move(dataset)) {}
+  explicit FiniteCheck(Source dataset) : Adapter(std::move(dataset)) {}
 
   [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
-  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<Source> {
     return read(dataset_, i, key);
   }
   /// Returns the next sample of a stream's lane, as Streamed::take.
-  [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<D> {
+  [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<Source> {
     auto sample = dataset_.take(key);
     if (sample) check(*sample, key.position);
     return sample;
   }
   /// Returns a reader for one worker. Valid while this dataset lives.
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this, dataset_); }
+  [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this, dataset_); }
 
  private:
   friend Worker;
@@ -97,7 +97,7 @@ class FiniteCheck : public detail::DatasetAdapter<D> {
     check(sample, i);
     return sample;
   }
-  void check(SampleOf<D> const& sample, Index i) const {
+  void check(SampleOf<Source> const& sample, Index i) const {
     int number = 0;
     auto const look = [&](auto const& member) {
       if (!detail::all_finite(member))
@@ -110,8 +110,8 @@ class FiniteCheck : public detail::DatasetAdapter<D> {
 };
 
 /// Former name, for one version.
-template <Dataset D>
+template <Dataset Source>
 class [[deprecated("data::FiniteCheck")]] Finite
-    : public FiniteCheck<D>{public : explicit Finite(D dataset) : FiniteCheck<D>(std::move(dataset)){}};
+    : public FiniteCheck<Source>{public : explicit Finite(Source dataset) : FiniteCheck<Source>(std::move(dataset)){}};
 
 }}}  // namespace lockstep::data

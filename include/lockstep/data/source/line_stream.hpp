@@ -51,12 +51,12 @@ class LineReader {
 /// @throws ConfigError if there is no lane, or if there are more lanes than files
 /// @throws DataError from `next` of a lane if a file cannot be read or is not text, which ends the file, or `convert`
 /// rejects a line; names file and line
-template <class F>
+template <class Function>
 class LineStream {
  public:
-  using Sample = std::remove_cvref_t<std::invoke_result_t<F const&, std::string_view>>;
+  using Sample = std::remove_cvref_t<std::invoke_result_t<Function const&, std::string_view>>;
 
-  LineStream(std::vector<std::string> paths, Index lanes, F convert)
+  LineStream(std::vector<std::string> paths, Index lanes, Function convert)
       : paths_(std::make_shared<std::vector<std::string> const>(std::move(paths))),
         lanes_(lanes),
         convert_(std::move(convert)) {
@@ -67,7 +67,7 @@ class LineStream {
 
   class Lane {
    public:
-    Lane(detail::LineReader lines, F const& convert) : lines_(std::move(lines)), convert_(convert) {}
+    Lane(detail::LineReader lines, Function const& convert) : lines_(std::move(lines)), convert_(convert) {}
 
     [[nodiscard]] std::optional<Sample> next() {
       std::optional<Sample> out;
@@ -83,7 +83,7 @@ class LineStream {
 
    private:
     detail::LineReader lines_;
-    F convert_;
+    Function convert_;
   };
 
   [[nodiscard]] Index lanes() const noexcept { return lanes_; }
@@ -93,7 +93,7 @@ class LineStream {
  private:
   std::shared_ptr<std::vector<std::string> const> paths_;
   Index lanes_;
-  F convert_;
+  Function convert_;
 };
 
 }}}  // namespace lockstep::data

@@ -44,22 +44,23 @@ class MdsSample {
   /// Returns the numbers of a column with encoding int, float32 and so on, or of an ndarray of fixed shape. Converts
   /// float16 to float or double.
   /// @throws DataError if they are of another type
-  template <Number T>
-  [[nodiscard]] std::vector<T> numbers(std::string_view column) const {
+  template <Number Element>
+  [[nodiscard]] std::vector<Element> numbers(std::string_view column) const {
     auto const& encoding = (*columns_)[find(column)].encoding;
     auto const type = detail::mds_type(encoding);
     auto const value = bytes(column);
     auto const each = static_cast<std::size_t>(type.bytes);
-    if (!type.reads_as<T>() || value.size() % each != 0) refuse(column, encoding, NumberType::of<T>().name());
-    std::vector<T> out(value.size() / each);
+    if (!type.reads_as<Element>() || value.size() % each != 0)
+      refuse(column, encoding, NumberType::of<Element>().name());
+    std::vector<Element> out(value.size() / each);
     if (!out.empty())
       std::memcpy(std::as_writable_bytes(std::span(out)).last(value.size()).data(), value.data(), value.size());
     detail::widen_in_place(type, std::span(out));
     return out;
   }
-  template <Number T>
-  [[nodiscard]] T number(std::string_view column) const {
-    auto const all = numbers<T>(column);
+  template <Number Element>
+  [[nodiscard]] Element number(std::string_view column) const {
+    auto const all = numbers<Element>(column);
     if (all.size() != 1)
       throw DataError("MdsSample: \"" + std::string(column) + "\" holds " + std::to_string(all.size()) +
                       " numbers, but one was requested");

@@ -14,10 +14,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// end.
 /// @throws DataError if the file does not hold a whole number of records
 /// @throws ConfigError if an extent of `row_shape` is below 1, or the size of a record overflows
-template <Number T>
+template <Number Value>
 [[nodiscard]] FileArray open_raw(std::string const& path, std::vector<Index> row_shape, std::uint64_t offset = 0) {
   auto file = std::make_shared<detail::DataFile const>(path);
-  auto bytes = static_cast<Index>(sizeof(T));
+  auto bytes = static_cast<Index>(sizeof(Value));
   for (auto const extent : row_shape) {
     if (extent < 1 || __builtin_mul_overflow(bytes, extent, &bytes))
       throw ConfigError("open_raw: a record has the extent " + std::to_string(extent) +
@@ -30,7 +30,7 @@ template <Number T>
                " bytes of one; the file was cut off, or the shape or the offset is wrong");
   }
   row_shape.insert(row_shape.begin(), static_cast<Index>(rest / static_cast<std::uint64_t>(bytes)));
-  return FileArray(std::move(file), NumberType::of<T>(), std::move(row_shape), offset);
+  return FileArray(std::move(file), NumberType::of<Value>(), std::move(row_shape), offset);
 }
 
 }}}  // namespace lockstep::data

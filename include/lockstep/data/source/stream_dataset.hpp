@@ -12,8 +12,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// epoch)` opens one of `lanes()` parts from its beginning. Its `next()` returns a std::optional, empty at the end.
 /// Lanes are read at the same time, each by one thread at a time. After an exception, `next` continues after the failed
 /// sample; a lane that cannot continue ends. Streamed turns a stream into a dataset for the loader.
-template <class S>
-concept StreamDataset = std::copy_constructible<S> && requires(S const& stream, Index k, Index epoch) {
+template <class Stream>
+concept StreamDataset = std::copy_constructible<Stream> && requires(Stream const& stream, Index k, Index epoch) {
   { stream.lanes() } -> std::convertible_to<Index>;
   requires std::movable<decltype(stream.lane(k, epoch))>;
   typename std::remove_cvref_t<decltype(*stream.lane(k, epoch).next())>;
@@ -21,7 +21,7 @@ concept StreamDataset = std::copy_constructible<S> && requires(S const& stream, 
 };
 
 /// The type of a lane's samples.
-template <StreamDataset S>
-using SampleOfStream = std::remove_cvref_t<decltype(*std::declval<S const&>().lane(Index{}, Index{}).next())>;
+template <StreamDataset Stream>
+using SampleOfStream = std::remove_cvref_t<decltype(*std::declval<Stream const&>().lane(Index{}, Index{}).next())>;
 
 }}}  // namespace lockstep::data

@@ -26,14 +26,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// gets empty batches of weight 0. If `samples` is given, all ranks take equally many steps. If not, an epoch ends when
 /// no rank has a row left: use `DataLoader::next_while_any`, then call `start` for the next epoch. A copy shares the
 /// stream, and reads it independently. Thread-safe.
-template <StreamDataset S>
+template <StreamDataset Stream>
 class Streamed {
  public:
-  using Sample = SampleOfStream<S>;
+  using Sample = SampleOfStream<Stream>;
   /// More than any epoch has.
   static constexpr Index unknown = Index{1} << 40;
 
-  explicit Streamed(S stream, Index samples = unknown)
+  explicit Streamed(Stream stream, Index samples = unknown)
       : stream_(std::move(stream)), samples_(samples), count_(stream_.lanes()) {
     if (count_ < 1) throw ConfigError("Streamed: the stream has " + std::to_string(count_) + " lanes; it needs one");
     if (samples_ < 0) throw ConfigError("Streamed: samples is " + std::to_string(samples_) + "; it must be at least 0");
@@ -61,7 +61,7 @@ class Streamed {
   [[nodiscard]] std::string name(Index i) const {
     return "sample " + std::to_string(i / count_) + " of lane " + std::to_string(i % count_);
   }
-  [[nodiscard]] std::uint64_t fingerprint() const requires requires(S const& s) { s.fingerprint(); }
+  [[nodiscard]] std::uint64_t fingerprint() const requires requires(Stream const& s) { s.fingerprint(); }
   { return stream_.fingerprint(); }
 
   /// Returns the sample at a position, or nothing if its lane has ended. Several threads may call in any order if each
@@ -100,7 +100,7 @@ class Streamed {
   }
 
  private:
-  using Reader = decltype(std::declval<S const&>().lane(Index{}, Index{}));
+  using Reader = decltype(std::declval<Stream const&>().lane(Index{}, Index{}));
   struct ReadSample {
     Index epoch, number;
     std::optional<Sample> sample;
@@ -166,7 +166,7 @@ class Streamed {
     }
   }
 
-  S stream_;
+  Stream stream_;
   Index samples_, count_;
   std::unique_ptr<Lane[]> lanes_;
 };

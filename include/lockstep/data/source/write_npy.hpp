@@ -23,8 +23,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @throws ShapeError if the shape does not fit the number of elements, or has more than 32 axes
 /// @throws DataError if the file exists or cannot be written; names the path and the system's reason
 /// @source NEP 1: the .npy format, version 1
-template <Number T>
-void write_npy(std::string const& path, std::span<T const> values, std::vector<Index> const& shape) {
+template <Number Value>
+void write_npy(std::string const& path, std::span<Value const> values, std::vector<Index> const& shape) {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::size_t most = 32;  // of numpy before version 2; 64 since then
   if (shape.size() > most)
@@ -39,7 +39,7 @@ void write_npy(std::string const& path, std::span<T const> values, std::vector<I
   if (count != std::ssize(values))
     throw ShapeError(path + ": an array of shape (" + extents + ") has " + std::to_string(count) + " elements, not " +
                      std::to_string(values.size()) + "; pass the extents of the values");
-  auto const type = NumberType::of<T>();
+  auto const type = NumberType::of<Value>();
   auto header = std::string("{'descr': '") + (type.bytes == 1 ? '|' : '<') + type.kind + std::to_string(type.bytes) +
                 "', 'fortran_order': False, 'shape': (" + extents + "), }";
   constexpr std::size_t fixed = 10, alignment = 64;  // the elements begin at a multiple of 64 bytes

@@ -27,21 +27,21 @@ struct Attention : detail::NotIncluded<Space> {};
 /// backward pass recomputes the probabilities.
 template <>
 struct Attention<HostSpace> : detail::KernelTypes<HostSpace> {
-  template <class T, int Rank>
-  using View = TensorView<T, Rank, HostSpace>;
+  template <class Scalar, int Rank>
+  using View = TensorView<Scalar, Rank, HostSpace>;
 
-  template <class T>
-  using Inputs = detail::AttentionInputs<T, HostSpace>;
-  template <class T>
-  using Target = detail::AttentionTarget<T>;
-  template <class T>
-  using Gradients = detail::AttentionGradients<T>;
+  template <class Scalar>
+  using Inputs = detail::AttentionInputs<Scalar, HostSpace>;
+  template <class Scalar>
+  using Target = detail::AttentionTarget<Scalar>;
+  template <class Scalar>
+  using Gradients = detail::AttentionGradients<Scalar>;
 
   /// Returns the elements of scratch memory that `forward` (first function) or `backward` (second) needs.
-  template <class T>
-  [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<T> const& in);
-  template <class T>
-  [[nodiscard]] static Index scratch(Stream stream, Inputs<T> const& in);
+  template <class Scalar>
+  [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<Scalar> const& in);
+  template <class Scalar>
+  [[nodiscard]] static Index scratch(Stream stream, Inputs<Scalar> const& in);
 
   /// Computes attention for each head, for tokens i of a row's queries and j of its keys. p[i, j] = softmax over j of
   /// (scale query[i] . key[j] + bias[j - i]). Then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log
@@ -55,16 +55,18 @@ struct Attention<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @throws ShapeError if `heads` does not divide the width, `query_heads_per_key_head` does not divide the heads, or
   /// the shapes disagree
   /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
-  template <class T>
-  static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1> memory);
+  template <class Scalar>
+  static void forward(Stream stream, Inputs<Scalar> const& in, View<Scalar, 2> out, View<Scalar, 2> log_sums,
+                      View<Scalar, 1> memory);
 
   /// Computes the gradients of the inputs from the gradient of `out`.
   /// @shape out, log_sums from forward   @shape dout as out   @shape gradients as their inputs
   /// @shape memory [scratch(stream, in)]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward(Stream stream, Inputs<T> const& in, View<T const, 2> out, View<T const, 2> log_sums,
-                       View<T const, 2> dout, Gradients<T> const& to, View<T, 1> memory);
+  template <class Scalar>
+  static void backward(Stream stream, Inputs<Scalar> const& in, View<Scalar const, 2> out,
+                       View<Scalar const, 2> log_sums, View<Scalar const, 2> dout, Gradients<Scalar> const& to,
+                       View<Scalar, 1> memory);
 
  private:
   static constexpr Index query_block = detail::row_block;  // whole tiles of any height
@@ -83,71 +85,73 @@ struct Attention<HostSpace> : detail::KernelTypes<HostSpace> {
   };
 
   /// A thread's memory: operands packed for the widest tile, and the scores of a block of queries.
-  template <class T>
+  template <class Scalar>
   struct Scratch {
-    static constexpr Index max_columns = 64 / Index{sizeof(T)} * 2;
+    static constexpr Index max_columns = 64 / Index{sizeof(Scalar)} * 2;
     Index stride, width;  // number of keys and head width, rounded up to whole tiles
     Index size;
-    T *keys_across = nullptr, *values_across = nullptr;  // transposed, for products over the head's width
-    T *keys = nullptr, *queries = nullptr, *gradients = nullptr;
-    T *p = nullptr, *ds = nullptr;  // [query_block, stride]
+    Scalar *keys_across = nullptr, *values_across = nullptr;  // transposed, for products over the head's width
+    Scalar *keys = nullptr, *queries = nullptr, *gradients = nullptr;
+    Scalar *p = nullptr, *ds = nullptr;  // [query_block, stride]
 
-    explicit Scratch(Inputs<T> const& in)
+    explicit Scratch(Inputs<Scalar> const& in)
         : stride((in.keys.length + max_columns - 1) / max_columns * max_columns),
           width((in.head_width() + max_columns - 1) / max_columns * max_columns),
           size(2 * stride * in.head_width() + in.keys.length * width + 2 * query_block * (width + stride)) {}
-    Scratch(Inputs<T> const& in, T* memory) : Scratch(in) {
+    Scratch(Inputs<Scalar> const& in, Scalar* memory) : Scratch(in) {
       Index const sizes[] = {stride * in.head_width(), stride * in.head_width(), in.keys.length * width,
                              query_block * width,      query_block * width,      query_block * stride};
-      T** const parts[] = {&keys_across, &values_across, &keys, &queries, &gradients, &p};
+      Scalar** const parts[] = {&keys_across, &values_across, &keys, &queries, &gradients, &p};
       for (Index i = 0; i < 6; memory += sizes[i++]) *parts[i] = memory;
       ds = memory;
     }
   };
 
   /// Calls f(head, scratch) for each head of each row. The results do not depend on which thread processes which head.
-  template <class T, class F>
-  static void for_heads(Stream stream, Inputs<T> const& in, View<T, 1> memory, F const& f);
+  template <class Scalar, class Function>
+  static void for_heads(Stream stream, Inputs<Scalar> const& in, View<Scalar, 1> memory, Function const& f);
 
-  template <class T>
-  [[nodiscard]] static Head head_of(Inputs<T> const& in, Index h) noexcept;
+  template <class Scalar>
+  [[nodiscard]] static Head head_of(Inputs<Scalar> const& in, Index h) noexcept;
 
   /// Returns the number of keys that query i attends to.
-  template <class T>
-  [[nodiscard]] static Index visible_keys(Inputs<T> const& in, Head const& head, Index i) noexcept;
+  template <class Scalar>
+  [[nodiscard]] static Index visible_keys(Inputs<Scalar> const& in, Head const& head, Index i) noexcept;
   /// Returns query i's bias for key 0, or null.
-  template <class T>
-  [[nodiscard]] static T const* bias(Inputs<T> const& in, Head const& head, Index i) noexcept;
+  template <class Scalar>
+  [[nodiscard]] static Scalar const* bias(Inputs<Scalar> const& in, Head const& head, Index i) noexcept;
 
-  template <class T, class Product>
-  static void forward_head(Product product, Inputs<T> const& in, Head const& head, Scratch<T> const& at, T* out,
-                           T* log_sums);
+  template <class Scalar, class Product>
+  static void forward_head(Product product, Inputs<Scalar> const& in, Head const& head, Scratch<Scalar> const& at,
+                           Scalar* out, Scalar* log_sums);
 
-  template <class T, class Product>
-  static void backward_head(Product product, Inputs<T> const& in, Head const& head, Scratch<T> const& at, T const* out,
-                            T const* dout, T const* log_sums, Gradients<T> const& to, T* dbias);
+  template <class Scalar, class Product>
+  static void backward_head(Product product, Inputs<Scalar> const& in, Head const& head, Scratch<Scalar> const& at,
+                            Scalar const* out, Scalar const* dout, Scalar const* log_sums, Gradients<Scalar> const& to,
+                            Scalar* dbias);
 
   /// Computes p[q, j] = scale query[i + q] . key[j].
-  template <class T, class Product>
-  static void multiply_scores(Product product, Inputs<T> const& in, Head const& head, Index i, Index queries,
-                              Index keys, Scratch<T> const& at);
+  template <class Scalar, class Product>
+  static void multiply_scores(Product product, Inputs<Scalar> const& in, Head const& head, Index i, Index queries,
+                              Index keys, Scratch<Scalar> const& at);
 
   /// Replaces scores by the exponentials of their differences from the row's largest score, after dropout. Keys that a
   /// query does not attend to get zeros. Stores the inverse sums in `reciprocals`.
-  template <class T>
-  static void softmax_numerators(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
-                                 Scratch<T> const& at, T* log_sums, T* reciprocals);
+  template <class Scalar>
+  static void softmax_numerators(Inputs<Scalar> const& in, Head const& head, Index i, Index queries, Index keys,
+                                 Scratch<Scalar> const& at, Scalar* log_sums, Scalar* reciprocals);
 
   /// Replaces scores by probabilities, and the gradients of probabilities by the gradients of scores.
-  template <class T>
-  static void differentiate(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
-                            Scratch<T> const& at, T const* out, T const* dout, T const* log_sums, T* dbias);
+  template <class Scalar>
+  static void differentiate(Inputs<Scalar> const& in, Head const& head, Index i, Index queries, Index keys,
+                            Scratch<Scalar> const& at, Scalar const* out, Scalar const* dout, Scalar const* log_sums,
+                            Scalar* dbias);
 
-  template <class T>
-  static void scale_rows(T* rows, T const* by, Index count, Index width, Index row_size);
+  template <class Scalar>
+  static void scale_rows(Scalar* rows, Scalar const* by, Index count, Index width, Index row_size);
 
-  template <class T>
-  static void zero(T* to, Index rows, Index row_size, Index count);
+  template <class Scalar>
+  static void zero(Scalar* to, Index rows, Index row_size, Index count);
 };
 
 }}}  // namespace lockstep::kernel

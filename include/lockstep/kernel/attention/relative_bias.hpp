@@ -19,8 +19,9 @@ struct RelativeBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape table [buckets.count, heads]   @shape bias [heads, distances]
   /// @determinism bitwise
   /// @throws ShapeError if the shapes disagree; reports both
-  template <class T>
-  static void forward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> table, Matrix<T> bias) {
+  template <class Scalar>
+  static void forward(Stream, RelativeBuckets const& buckets, Index first, Matrix<Scalar const> table,
+                      Matrix<Scalar> bias) {
     detail::check_relative_bias(buckets, table.extent, bias.extent);
     auto const heads = bias.extent[0], distances = bias.extent[1];
     for (Index bucket = 0; bucket < buckets.count; ++bucket) {
@@ -31,15 +32,15 @@ struct RelativeBias<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
   /// Computes dtable[b, h] = the sum over the distances of bucket b, in order, of dbias[h, d], or adds it to dtable.
-  template <class T>
-  static void backward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias, Matrix<T> dtable,
-                       Write write) {
+  template <class Scalar>
+  static void backward(Stream, RelativeBuckets const& buckets, Index first, Matrix<Scalar const> dbias,
+                       Matrix<Scalar> dtable, Write write) {
     detail::check_relative_bias(buckets, dtable.extent, dbias.extent);
     auto const heads = dbias.extent[0], distances = dbias.extent[1];
     for (Index bucket = 0; bucket < buckets.count; ++bucket) {
       auto const [begin, end] = buckets.range_of(bucket, first, distances);
       for (Index h = 0; h < heads; ++h) {
-        T sum = 0;
+        Scalar sum = 0;
         for (Index d = begin; d < end; ++d) sum += dbias.data[h * distances + d];
         auto& to = dtable.data[bucket * heads + h];
         to = write == Write::add ? to + sum : sum;

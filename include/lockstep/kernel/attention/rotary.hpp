@@ -26,15 +26,15 @@ struct Rotary<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes table[p, j] = the cosine of the angle (first + p) base^(-2 j / width), and table[p, width / 2 + j] its
   /// sine.
   /// @shape table [positions, width], overwritten; width is the width of a head
-  template <class T>
-  static void fill(Stream stream, double base, Index first, Matrix<T> table) {
+  template <class Scalar>
+  static void fill(Stream stream, double base, Index first, Matrix<Scalar> table) {
     auto const width = table.extent[1];
     stream.pool().for_ranges(table.extent[0], 16, [=](Index position, Index end) {
       for (; position < end; ++position)
         for (Index j = 0; j < width / 2; ++j) {
           auto const angle = angle_of(base, first + position, j, width);
-          table(position, j) = static_cast<T>(std::cos(angle));
-          table(position, width / 2 + j) = static_cast<T>(std::sin(angle));
+          table(position, j) = static_cast<Scalar>(std::cos(angle));
+          table(position, width / 2 + j) = static_cast<Scalar>(std::sin(angle));
         }
     });
   }
@@ -43,21 +43,22 @@ struct Rotary<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in position
   /// @determinism bitwise, for any number of threads
   /// @source Su et al.: RoFormer (2021), with channels paired as in GPT-NeoX and Llama
-  template <class T>
-  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<T const> table, Rotation rotation,
-                  Matrix<T> x) {
+  template <class Scalar>
+  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<Scalar const> table, Rotation rotation,
+                  Matrix<Scalar> x) {
     auto const width = table.extent[1], all = x.extent[1];
     stream.pool().for_ranges(layout.slots, 32, [=](Index slot, Index end) {
       with_best_instructions([=] {
         auto row = layout.row_of(slot);
         for (auto at = slot; at < end; ++at) {
           while (at >= layout.end(row)) ++row;
-          T const *const cosines = table.data + (at - layout.start(row)) * width, *const sines = cosines + width / 2;
+          Scalar const *const cosines = table.data + (at - layout.start(row)) * width, *const sines =
+                                                                                           cosines + width / 2;
           for (Index head = 0; head < all; head += width) {
-            T* const __restrict left = x.data + at * all + head;
-            T* const __restrict right = left + width / 2;
+            Scalar* const __restrict left = x.data + at * all + head;
+            Scalar* const __restrict right = left + width / 2;
             for (Index j = 0; j < width / 2; ++j) {
-              T const a = left[j], b = right[j], sine = rotation == Rotation::inverse ? -sines[j] : sines[j];
+              Scalar const a = left[j], b = right[j], sine = rotation == Rotation::inverse ? -sines[j] : sines[j];
               left[j] = a * cosines[j] - b * sine;
               right[j] = b * cosines[j] + a * sine;
             }

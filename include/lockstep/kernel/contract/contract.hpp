@@ -62,10 +62,10 @@ namespace detail {
 /// Arguments of the calls below, named by their element type and rank.
 template <class Space>
 struct ContractArguments : KernelTypes<Space> {
-  template <class T>
-  using Vector = typename KernelTypes<Space>::template Vector<T>;
-  template <class T>
-  using Matrix = typename KernelTypes<Space>::template Matrix<T>;
+  template <class Scalar>
+  using Vector = typename KernelTypes<Space>::template Vector<Scalar>;
+  template <class Scalar>
+  using Matrix = typename KernelTypes<Space>::template Matrix<Scalar>;
 
   typename KernelTypes<Space>::Stream stream;
   Vector<float const> in;

@@ -32,12 +32,12 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
 
  private:
 #if defined(LOCKSTEP_ONEDNN)
-  template <class T>
+  template <class Scalar>
   using EngineFor =
-      std::conditional_t<std::is_same_v<T, float>, detail::OneDnnConvolution, detail::PortableConvolution<T>>;
+      std::conditional_t<std::is_same_v<Scalar, float>, detail::OneDnnConvolution, detail::PortableConvolution<Scalar>>;
 #else
-  template <class T>
-  using EngineFor = detail::PortableConvolution<T>;
+  template <class Scalar>
+  using EngineFor = detail::PortableConvolution<Scalar>;
 #endif
 
  public:
@@ -45,7 +45,7 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
   static constexpr bool by_onednn = !std::is_same_v<EngineFor<float>, detail::PortableConvolution<float>>;
 
   /// Plans of the last shapes, which a caller keeps between calls for reuse. Not thread-safe.
-  template <class T, class Engine = EngineFor<T>>
+  template <class Scalar, class Engine = EngineFor<Scalar>>
   class Plans {
    public:
     /// Largest number of plans: enough for two batch sizes, or for lengths that vary within a few steps.
@@ -84,23 +84,24 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @throws ShapeError if a size does not match the shape, the result has no positions, or the groups do not divide
   /// the channels
   /// @source direct from the definition, a correlation, which PyTorch also calls convolution
-  template <class T, class Engine>
-  static void forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight,
-                      Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans, Scratch& scratch);
+  template <class Scalar, class Engine>
+  static void forward(Stream stream, ConvolutionShape const& shape, Vector<Scalar const> x, Vector<Scalar const> weight,
+                      Vector<Scalar const> bias, Vector<Scalar> y, Plans<Scalar, Engine>& plans, Scratch& scratch);
 
   /// Computes dx = the gradient of x from the gradient of y, or adds it to dx.
   /// @shape dy as y   @shape dx as x
-  template <class T, class Engine>
-  static void backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight,
-                            Vector<T> dx, Write write, Plans<T, Engine>& plans, Scratch& scratch);
+  template <class Scalar, class Engine>
+  static void backward_data(Stream stream, ConvolutionShape const& shape, Vector<Scalar const> dy,
+                            Vector<Scalar const> weight, Vector<Scalar> dx, Write write, Plans<Scalar, Engine>& plans,
+                            Scratch& scratch);
 
   /// Computes dweight and dbias from dy and x; overwrites or adds to each. Skips a null dbias. Each tile of samples has
   /// a partial sum of its own, and these are added in order.
   /// @shape dweight as weight   @shape dbias [outputs]
-  template <class T, class Engine>
-  static void backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x,
-                              Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
-                              Plans<T, Engine>& plans, Scratch& scratch);
+  template <class Scalar, class Engine>
+  static void backward_weight(Stream stream, ConvolutionShape const& shape, Vector<Scalar const> dy,
+                              Vector<Scalar const> x, Vector<Scalar> dweight, Write dweight_write, Vector<Scalar> dbias,
+                              Write dbias_write, Plans<Scalar, Engine>& plans, Scratch& scratch);
 
  private:
   /// Least number of output positions per partial sum of the weight's gradient. With fewer, adding the sums would cost
@@ -117,25 +118,25 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
     [[nodiscard]] Index rows_of(Index tile) const noexcept { return std::min(rows, all - tile * rows); }
   };
 
-  template <class T>
-  static void add(T const* x, T* to, Index count) {
+  template <class Scalar>
+  static void add(Scalar const* x, Scalar* to, Index count) {
     with_best_instructions([=] {
       for (Index i = 0; i < count; ++i) to[i] += x[i];
     });
   }
 };
 
-template <class T, class Engine>
-void Convolution<HostSpace>::forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x,
-                                     Vector<T const> weight, Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans,
-                                     Scratch& scratch) {
+template <class Scalar, class Engine>
+void Convolution<HostSpace>::forward(Stream stream, ConvolutionShape const& shape, Vector<Scalar const> x,
+                                     Vector<Scalar const> weight, Vector<Scalar const> bias, Vector<Scalar> y,
+                                     Plans<Scalar, Engine>& plans, Scratch& scratch) {
   detail::check_convolution(shape, x.size(), weight.size(), y.size());
   if (shape.rows == 0) return;
   scratch.rewind();
   Tiles const tiles(shape.rows, 1);
   auto& plan = plans.find(shape, detail::ConvolutionPass::forward, tiles.rows);
-  auto* const packed = scratch.take_elements<T>(plan.weight_elements());
-  auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+  auto* const packed = scratch.take_elements<Scalar>(plan.weight_elements());
+  auto* const work = scratch.take_elements<Scalar>(plan.tile_elements() * tiles.count);
   plan.pack(stream.pool(), weight.data, packed);
   stream.pool().run(tiles.count, [&](Index tile) {
     auto const first = tile * tiles.rows;
@@ -144,18 +145,18 @@ void Convolution<HostSpace>::forward(Stream stream, ConvolutionShape const& shap
   });
 }
 
-template <class T, class Engine>
-void Convolution<HostSpace>::backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy,
-                                           Vector<T const> weight, Vector<T> dx, Write write, Plans<T, Engine>& plans,
-                                           Scratch& scratch) {
+template <class Scalar, class Engine>
+void Convolution<HostSpace>::backward_data(Stream stream, ConvolutionShape const& shape, Vector<Scalar const> dy,
+                                           Vector<Scalar const> weight, Vector<Scalar> dx, Write write,
+                                           Plans<Scalar, Engine>& plans, Scratch& scratch) {
   detail::check_convolution(shape, dx.size(), weight.size(), dy.size());
   if (shape.rows == 0) return;
   scratch.rewind();
   Tiles const tiles(shape.rows, 1);
   auto& plan = plans.find(shape, detail::ConvolutionPass::data, tiles.rows);
-  auto* const packed = scratch.take_elements<T>(plan.weight_elements());
-  auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
-  auto* const to = write == Write::add ? scratch.take_elements<T>(dx.size()) : dx.data;
+  auto* const packed = scratch.take_elements<Scalar>(plan.weight_elements());
+  auto* const work = scratch.take_elements<Scalar>(plan.tile_elements() * tiles.count);
+  auto* const to = write == Write::add ? scratch.take_elements<Scalar>(dx.size()) : dx.data;
   plan.pack(stream.pool(), weight.data, packed);
   stream.pool().run(tiles.count, [&](Index tile) {
     auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
@@ -166,23 +167,24 @@ void Convolution<HostSpace>::backward_data(Stream stream, ConvolutionShape const
   });
 }
 
-template <class T, class Engine>
-void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy,
-                                             Vector<T const> x, Vector<T> dweight, Write dweight_write, Vector<T> dbias,
-                                             Write dbias_write, Plans<T, Engine>& plans, Scratch& scratch) {
+template <class Scalar, class Engine>
+void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape const& shape, Vector<Scalar const> dy,
+                                             Vector<Scalar const> x, Vector<Scalar> dweight, Write dweight_write,
+                                             Vector<Scalar> dbias, Write dbias_write, Plans<Scalar, Engine>& plans,
+                                             Scratch& scratch) {
   detail::check_convolution(shape, x.size(), dweight.size(), dy.size());
   if (shape.rows == 0) {
-    if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), T{0});
-    if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), T{0});
+    if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), Scalar{0});
+    if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), Scalar{0});
     return;
   }
   scratch.rewind();
   Tiles const tiles(shape.rows, positions_per_sum / shape.output_positions());
   auto& plan = plans.find(shape, detail::ConvolutionPass::weight, tiles.rows);
   auto const size = plan.weight_elements();
-  auto* const sums = scratch.take_elements<T>(size * tiles.count);
-  auto* const bias_sums = scratch.take_elements<T>(shape.outputs * tiles.count);
-  auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+  auto* const sums = scratch.take_elements<Scalar>(size * tiles.count);
+  auto* const bias_sums = scratch.take_elements<Scalar>(shape.outputs * tiles.count);
+  auto* const work = scratch.take_elements<Scalar>(plan.tile_elements() * tiles.count);
   stream.pool().run(tiles.count, [&](Index tile) {
     auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
     auto const* const part = dy.data + first * shape.output_size();
@@ -201,16 +203,17 @@ void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape con
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_CONVOLUTION(instantiate, T)                                                                         \
-  instantiate void Convolution<HostSpace>::forward<T, Convolution<HostSpace>::EngineFor<T>>(                         \
-      Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight, Vector<T const> bias, \
-      Vector<T> y, Plans<T, EngineFor<T>>& plans, Scratch& scratch);                                                 \
-  instantiate void Convolution<HostSpace>::backward_data<T, Convolution<HostSpace>::EngineFor<T>>(                   \
-      Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight, Vector<T> dx,        \
-      Write write, Plans<T, EngineFor<T>>& plans, Scratch& scratch);                                                 \
-  instantiate void Convolution<HostSpace>::backward_weight<T, Convolution<HostSpace>::EngineFor<T>>(                 \
-      Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x, Vector<T> dweight,        \
-      Write dweight_write, Vector<T> dbias, Write dbias_write, Plans<T, EngineFor<T>>& plans, Scratch& scratch)
+#define LOCKSTEP_CONVOLUTION(instantiate, Scalar)                                                              \
+  instantiate void Convolution<HostSpace>::forward<Scalar, Convolution<HostSpace>::EngineFor<Scalar>>(         \
+      Stream stream, ConvolutionShape const& shape, Vector<Scalar const> x, Vector<Scalar const> weight,       \
+      Vector<Scalar const> bias, Vector<Scalar> y, Plans<Scalar, EngineFor<Scalar>>& plans, Scratch& scratch); \
+  instantiate void Convolution<HostSpace>::backward_data<Scalar, Convolution<HostSpace>::EngineFor<Scalar>>(   \
+      Stream stream, ConvolutionShape const& shape, Vector<Scalar const> dy, Vector<Scalar const> weight,      \
+      Vector<Scalar> dx, Write write, Plans<Scalar, EngineFor<Scalar>>& plans, Scratch& scratch);              \
+  instantiate void Convolution<HostSpace>::backward_weight<Scalar, Convolution<HostSpace>::EngineFor<Scalar>>( \
+      Stream stream, ConvolutionShape const& shape, Vector<Scalar const> dy, Vector<Scalar const> x,           \
+      Vector<Scalar> dweight, Write dweight_write, Vector<Scalar> dbias, Write dbias_write,                    \
+      Plans<Scalar, EngineFor<Scalar>>& plans, Scratch& scratch)
 LOCKSTEP_CONVOLUTION(extern template, float);
 LOCKSTEP_CONVOLUTION(extern template, double);
 #endif

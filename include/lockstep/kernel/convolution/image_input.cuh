@@ -16,10 +16,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Offset and factor of each channel.
-template <class T>
+template <class Scalar>
 struct ImageChannels {
   static constexpr std::size_t capacity = 64;
-  std::array<T, capacity> offset{}, factor{};
+  std::array<Scalar, capacity> offset{}, factor{};
 };
 
 }  // namespace detail
@@ -34,10 +34,10 @@ struct ImageInput<CudaSpace> : detail::KernelTypes<CudaSpace> {
   [[nodiscard]] static constexpr Index table_elements(Index) noexcept { return 0; }
 
   /// @throws ShapeError for more than `max_channels` channels
-  template <class T>
+  template <class Scalar>
   static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,
-                        std::span<double const> deviation, Matrix<T> y, Accumulate<T>*) {
-    using Sum = Accumulate<T>;
+                        std::span<double const> deviation, Matrix<Scalar> y, Accumulate<Scalar>*) {
+    using Sum = Accumulate<Scalar>;
     auto const channels = x.extent[1];
     expect<ShapeError>(mean.size() <= max_channels, [&] {
       return "ImageInput: " + std::to_string(mean.size()) + " channels, but CUDA supports at most " +
@@ -49,8 +49,8 @@ struct ImageInput<CudaSpace> : detail::KernelTypes<CudaSpace> {
       of.factor[c] = static_cast<Sum>(1 / (255 * deviation[c]));
     }
     auto const name = "kernel::ImageInput";
-    detail::for_vectorized<T>(name, stream, x.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-      detail::AccessNumbers<T> values;
+    detail::for_vectorized<Scalar>(name, stream, x.size(), [=] __device__(detail::WidestAccess<Scalar> const& access) {
+      detail::AccessNumbers<Scalar> values;
       access.load_as(x.data, values);
       auto c = static_cast<std::size_t>(access.first() % channels);
       for (auto& value : values) {

@@ -21,24 +21,24 @@ struct ImageInput<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[i, c] = (x[i, c] / 255 - mean[c]) / deviation[c] in one pass.
   /// @shape x, y [positions, channels]   @shape mean, deviation [channels]   @shape table [table_elements(channels)]
   /// @determinism bitwise, for any number of threads
-  template <class T>
+  template <class Scalar>
   static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,
-                        std::span<double const> deviation, Matrix<T> y, T* table) {
+                        std::span<double const> deviation, Matrix<Scalar> y, Scalar* table) {
     // The table repeats the channels' constants, so that they line up with the elements of a vector.
     auto const channels = x.extent[1], length = period(channels);
-    T* const offset = table;
-    T* const factor = table + length;
+    Scalar* const offset = table;
+    Scalar* const factor = table + length;
     for (Index i = 0; i < length; ++i) {
       auto const c = static_cast<std::size_t>(i % channels);
-      offset[i] = static_cast<T>(255 * mean[c]);
-      factor[i] = static_cast<T>(1 / (255 * deviation[c]));
+      offset[i] = static_cast<Scalar>(255 * mean[c]);
+      factor[i] = static_cast<Scalar>(1 / (255 * deviation[c]));
     }
     stream.pool().for_ranges(x.size(), length * std::max<Index>(1, 16384 / length), [=](Index begin, Index end) {
       with_best_instructions([=] {
         for (Index first = begin; first < end; first += length) {
           Index const count = std::min(length, end - first);
           for (Index i = 0; i < count; ++i)
-            y.data[first + i] = (static_cast<T>(x.data[first + i]) - offset[i]) * factor[i];
+            y.data[first + i] = (static_cast<Scalar>(x.data[first + i]) - offset[i]) * factor[i];
         }
       });
     });

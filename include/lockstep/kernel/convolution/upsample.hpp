@@ -28,8 +28,8 @@ struct UpsampleShape {
     return (d / factor[0] * extent[1] + h / factor[1]) * extent[2] + w / factor[2];
   }
   /// Calls f(position of y) for each copy of a position of x, in order.
-  template <class F>
-  constexpr void for_copies(Index position, F const& f) const {
+  template <class Function>
+  constexpr void for_copies(Index position, Function const& f) const {
     auto const to = result();
     Index const d = position / (extent[1] * extent[2]) * factor[0], h = position / extent[2] % extent[1] * factor[1],
                 w = position % extent[2] * factor[2];
@@ -47,8 +47,8 @@ struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = x at the nearest position.
   /// @shape x [rows, extent…, channels]   @shape y [rows, extent * factor…, channels], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, UpsampleShape const& s, Vector<T const> x, Vector<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, UpsampleShape const& s, Vector<Scalar const> x, Vector<Scalar> y) {
     auto const positions = elements(s.result());
     for_positions(stream, s, positions, [=](Index row, Index position) {
       std::copy_n(x.data + row * s.input_size() + s.source(position) * s.channels, s.channels,
@@ -57,12 +57,12 @@ struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
   /// Computes dx = the sum of dy over the copies of each position of x, in order, or adds it to dx.
-  template <class T>
-  static void backward(Stream stream, UpsampleShape const& s, Vector<T const> dy, Vector<T> dx, Write write) {
+  template <class Scalar>
+  static void backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write) {
     auto const positions = elements(s.extent);
     for_positions(stream, s, positions, [=](Index row, Index position) {
       auto* __restrict const to = dx.data + (row * positions + position) * s.channels;
-      if (write == Write::overwrite) std::fill_n(to, s.channels, T{0});
+      if (write == Write::overwrite) std::fill_n(to, s.channels, Scalar{0});
       s.for_copies(position, [=](Index copy) {
         auto const* const from = dy.data + row * s.output_size() + copy * s.channels;
         for (Index c = 0; c < s.channels; ++c) to[c] += from[c];
@@ -71,8 +71,8 @@ struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
  private:
-  template <class F>
-  static void for_positions(Stream stream, UpsampleShape const& s, Index positions, F const& f) {
+  template <class Function>
+  static void for_positions(Stream stream, UpsampleShape const& s, Index positions, Function const& f) {
     stream.pool().for_ranges(s.rows * positions, std::max<Index>(1, 8192 / std::max<Index>(1, s.channels)),
                              [=](Index begin, Index end) {
                                with_best_instructions([=] {

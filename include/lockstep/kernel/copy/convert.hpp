@@ -17,46 +17,48 @@ struct Convert<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = x[i].
   /// @shape x, to [n]
   /// @determinism bitwise, for any number of threads
-  template <class T, class U>
-  static void run(Stream stream, Vector<U const> x, Vector<T> to);
+  template <class Scalar, class Other>
+  static void run(Stream stream, Vector<Other const> x, Vector<Scalar> to);
 
   /// Computes to[i] = x[i], or adds x[i] to to[i]. The sum is in U until it is rounded.
   /// @shape x, to [n]
-  template <class T, class U>
-  static void run(Stream stream, Vector<U const> x, Vector<T> to, Write write);
+  template <class Scalar, class Other>
+  static void run(Stream stream, Vector<Other const> x, Vector<Scalar> to, Write write);
 
   /// Computes the conversion of factor * x[i] like `run`. The factor is in the memory of the space, and is read when
   /// the work runs.
-  template <class T, class U>
-  static void run_scaled(Stream stream, Vector<U const> x, U const* factor, Vector<T> to, Write write);
+  template <class Scalar, class Other>
+  static void run_scaled(Stream stream, Vector<Other const> x, Other const* factor, Vector<Scalar> to, Write write);
 };
 
-template <class T, class U>
-void Convert<HostSpace>::run(Stream stream, Vector<U const> x, Vector<T> to) {
+template <class Scalar, class Other>
+void Convert<HostSpace>::run(Stream stream, Vector<Other const> x, Vector<Scalar> to) {
   stream.pool().for_ranges(x.size(), 8192, [=](Index begin, Index end) {
     if (detail::convert_float16(x.data + begin, to.data + begin, end - begin)) return;
     with_best_instructions([=] {
-      for (Index i = begin; i < end; ++i) to.data[i] = static_cast<T>(static_cast<Accumulate<T>>(x.data[i]));
+      for (Index i = begin; i < end; ++i) to.data[i] = static_cast<Scalar>(static_cast<Accumulate<Scalar>>(x.data[i]));
     });
   });
 }
 
-template <class T, class U>
-void Convert<HostSpace>::run(Stream stream, Vector<U const> x, Vector<T> to, Write write) {
-  if (write == Write::overwrite) return run<T, U>(stream, x, to);
+template <class Scalar, class Other>
+void Convert<HostSpace>::run(Stream stream, Vector<Other const> x, Vector<Scalar> to, Write write) {
+  if (write == Write::overwrite) return run<Scalar, Other>(stream, x, to);
   stream.pool().for_ranges(x.size(), 8192, [=](Index begin, Index end) {
     with_best_instructions([=] {
-      for (Index i = begin; i < end; ++i) to.data[i] = static_cast<T>(static_cast<U>(to.data[i]) + x.data[i]);
+      for (Index i = begin; i < end; ++i) to.data[i] = static_cast<Scalar>(static_cast<Other>(to.data[i]) + x.data[i]);
     });
   });
 }
 
-template <class T, class U>
-void Convert<HostSpace>::run_scaled(Stream stream, Vector<U const> x, U const* factor, Vector<T> to, Write write) {
+template <class Scalar, class Other>
+void Convert<HostSpace>::run_scaled(Stream stream, Vector<Other const> x, Other const* factor, Vector<Scalar> to,
+                                    Write write) {
   stream.pool().for_ranges(x.size(), 8192, [=, by = *factor](Index begin, Index end) {
     with_best_instructions([=] {
       for (Index i = begin; i < end; ++i)
-        to.data[i] = static_cast<T>(write == Write::add ? static_cast<U>(to.data[i]) + by * x.data[i] : by * x.data[i]);
+        to.data[i] =
+            static_cast<Scalar>(write == Write::add ? static_cast<Other>(to.data[i]) + by * x.data[i] : by * x.data[i]);
     });
   });
 }

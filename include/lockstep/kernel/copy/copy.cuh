@@ -19,10 +19,10 @@ struct CopyBuffer {
 template <>
 struct Copy<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, queued on the stream.
-  template <class T>
-  static void run(Stream stream, T const* from, T* to, Index count) {
+  template <class Scalar>
+  static void run(Stream stream, Scalar const* from, Scalar* to, Index count) {
     if (from == to || count == 0) return;
-    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(Scalar);
     auto const copy = [&](void* target, void const* source) {
       memory::check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream.get()),
                          "cudaMemcpyAsync");

@@ -15,9 +15,9 @@ struct Copy : detail::NotIncluded<Space> {};
 template <>
 struct Copy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = from[i] for i < count, from the values before the call; the two may overlap.
-  template <class T>
-  static void run(Stream, T const* from, T* to, Index count) {
-    if (from != to && count > 0) std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  template <class Scalar>
+  static void run(Stream, Scalar const* from, Scalar* to, Index count) {
+    if (from != to && count > 0) std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(Scalar));
   }
 };
 

@@ -14,16 +14,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-template <class T>
-[[nodiscard, gnu::always_inline]] inline T kept_or_zero(T x, bool kept) noexcept {
-  return masked(x, kept ? ~BitsOf<T>{0} : BitsOf<T>{0});
+template <class Scalar>
+[[nodiscard, gnu::always_inline]] inline Scalar kept_or_zero(Scalar x, bool kept) noexcept {
+  return masked(x, kept ? ~BitsOf<Scalar>{0} : BitsOf<Scalar>{0});
 }
 
 /// Calls f(done, here, bits) for consecutive parts of `count` elements, from element `first` on of the sample at
 /// `position`. Element done + i takes bits[i], for i < here. Call it inside with_best_instructions.
-template <class F>
+template <class Function>
 [[gnu::always_inline]] inline void for_dropout_bits(DropoutMask mask, std::uint64_t position, std::uint64_t first,
-                                                    Index count, F const& f) noexcept {
+                                                    Index count, Function const& f) noexcept {
   constexpr Index elements_per_block = 8, max_blocks = 32;
   auto const set = best_instruction_set();
   std::uint16_t bits[elements_per_block * max_blocks];
@@ -40,14 +40,14 @@ template <class F>
 
 /// Computes y[i] = x[i] * scale if the mask keeps element first + i of the sample at `position`, else 0; or adds it to
 /// y[i]. x and y may be equal. Call it inside with_best_instructions.
-template <class T>
+template <class Scalar>
 [[gnu::always_inline]] inline void apply_dropout(DropoutMask mask, std::uint64_t position, std::uint64_t first,
-                                                 Index count, T const* x, T* y,
+                                                 Index count, Scalar const* x, Scalar* y,
                                                  Write write = Write::overwrite) noexcept {
-  auto const scale = static_cast<T>(mask.scale());
+  auto const scale = static_cast<Scalar>(mask.scale());
   auto const dropped = static_cast<std::uint16_t>(mask.dropped);
   for_dropout_bits(mask, position, first, count, [=](Index done, Index here, std::uint16_t const* bits) {
-    maybe_in_place(x + done, y + done, [=](T const* from, T* to) {
+    maybe_in_place(x + done, y + done, [=](Scalar const* from, Scalar* to) {
       write_each(0, here, to, write, [=](Index i) { return kept_or_zero(from[i] * scale, bits[i] >= dropped); });
     });
   });

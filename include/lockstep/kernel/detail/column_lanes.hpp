@@ -10,12 +10,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Calls f.template operator()<V>(column) for the columns that V covers: vectors first, then single columns. Data of
 /// the columns thus stays in registers while f iterates over rows. Call it inside with_best_instructions.
-template <class T, std::size_t bytes, class F>
-[[gnu::always_inline]] inline void for_column_lanes(Vectors<bytes>, Index width, F&& f) noexcept {
+template <class Scalar, std::size_t bytes, class Function>
+[[gnu::always_inline]] inline void for_column_lanes(Vectors<bytes>, Index width, Function&& f) noexcept {
   Index c = 0;
-  constexpr Index each = LanesOf<T, bytes>::count;
-  for (; c + each <= width; c += each) f.template operator()<Lanes<T, bytes>>(c);
-  for (; c < width; ++c) f.template operator()<T>(c);
+  constexpr Index each = LanesOf<Scalar, bytes>::count;
+  for (; c + each <= width; c += each) f.template operator()<Lanes<Scalar, bytes>>(c);
+  for (; c < width; ++c) f.template operator()<Scalar>(c);
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -35,13 +35,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 
 /// Gelu with the device's functions.
 struct DeviceGelu {
-  template <class T>
-  [[nodiscard]] __device__ T operator()(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard]] __device__ Scalar operator()(Scalar x) const noexcept {
     return rounded_product(x, device_normal_distribution(x).integral);
   }
   /// Has equal bits in every kernel: nvcc could fuse the slope's sum with either product.
-  template <class T>
-  [[nodiscard]] __device__ ActivationAt<T> at(T x) const noexcept {
+  template <class Scalar>
+  [[nodiscard]] __device__ ActivationAt<Scalar> at(Scalar x) const noexcept {
     auto const normal = device_normal_distribution(x);
     return {rounded_product(x, normal.integral), rounded_sum(normal.integral, rounded_product(x, normal.density))};
   }

@@ -33,19 +33,19 @@ template <int count>
 }
 
 /// Dropout of one row for one thread: evaluates once what depends only on the row.
-template <class T>
+template <class Scalar>
 class DroppedRow {
  public:
   __device__ DroppedRow(RowDropout<CudaSpace> const& dropout, Index row, Index width) noexcept
       : drops_(dropout.mask.active()),
         element_(drops_ ? static_cast<Index>(dropout.element(row, width, 0)) : 0),
-        scale_(drops_ ? static_cast<Accumulate<T>>(dropout.mask.scale()) : Accumulate<T>{1}),  // a division
+        scale_(drops_ ? static_cast<Accumulate<Scalar>>(dropout.mask.scale()) : Accumulate<Scalar>{1}),  // a division
         bits_(dropout.mask, drops_ ? static_cast<Index>(dropout.position(row)) : 0) {}
 
   /// Whether elements are dropped at all.
   [[nodiscard]] __device__ bool drops() const noexcept { return drops_; }
   /// Returns the factor of a kept element.
-  [[nodiscard]] __device__ Accumulate<T> scale() const noexcept { return scale_; }
+  [[nodiscard]] __device__ Accumulate<Scalar> scale() const noexcept { return scale_; }
   /// Returns bit j for each of `count` adjacent elements, from this column on, that are kept.
   template <int count>
   [[nodiscard]] __device__ unsigned kept(Index column) const noexcept {
@@ -53,15 +53,15 @@ class DroppedRow {
   }
 
   /// Returns the factor of the element in this column. Call it for adjacent columns in order.
-  [[nodiscard]] __device__ Accumulate<T> factor(Index column) noexcept {
+  [[nodiscard]] __device__ Accumulate<Scalar> factor(Index column) noexcept {
     if (!drops_) return 1;
-    return bits_.keeps(element_ + column) ? scale_ : Accumulate<T>{0};
+    return bits_.keeps(element_ + column) ? scale_ : Accumulate<Scalar>{0};
   }
 
  private:
   bool drops_;
   Index element_;
-  Accumulate<T> scale_;
+  Accumulate<Scalar> scale_;
   MaskBits bits_;
 };
 

@@ -41,8 +41,8 @@ struct Exponential {
   return masked((rest + 1.0f) * power, kept);
 }
 
-template <std::same_as<double> T>
-[[nodiscard, gnu::always_inline]] constexpr T exp(T x) noexcept {
+template <std::same_as<double> Scalar>
+[[nodiscard, gnu::always_inline]] constexpr Scalar exp(Scalar x) noexcept {
   return std::exp(x);
 }
 

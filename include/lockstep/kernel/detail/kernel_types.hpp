@@ -15,10 +15,10 @@ struct NotIncluded {
 template <class Space>
 struct KernelTypes {
   using Stream = memory::Stream<Space>;
-  template <class T>
-  using Vector = TensorView<T, 1, Space>;
-  template <class T>
-  using Matrix = TensorView<T, 2, Space>;
+  template <class Scalar>
+  using Vector = TensorView<Scalar, 1, Space>;
+  template <class Scalar>
+  using Matrix = TensorView<Scalar, 2, Space>;
 };
 
 }}}  // namespace lockstep::kernel::detail

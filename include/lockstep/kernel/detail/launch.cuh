@@ -58,17 +58,17 @@ __device__ inline Index grid_warp() noexcept { return grid_thread() / warp; }
 __device__ inline Index grid_warps() noexcept { return grid_threads() / warp; }
 __device__ inline Index lane() noexcept { return threadIdx.x % warp; }
 
-template <class F>
-LOCKSTEP_CUDA_KERNEL void run_elements(Index count, F f) {
+template <class Function>
+LOCKSTEP_CUDA_KERNEL void run_elements(Index count, Function f) {
   for (auto i = grid_thread(); i < count; i += grid_threads()) f(i);
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// Queues f(i) for each i in [0, count), one thread each.
-template <class F>
-void for_elements(char const* name, memory::Stream<CudaSpace> stream, Index count, F const& f) {
-  launch(name, stream, count, run_elements<F>, count, f);
+template <class Function>
+void for_elements(char const* name, memory::Stream<CudaSpace> stream, Index count, Function const& f) {
+  launch(name, stream, count, run_elements<Function>, count, f);
 }
 
 }}}  // namespace lockstep::kernel::detail

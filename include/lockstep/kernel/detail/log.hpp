@@ -31,8 +31,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
   return (f + small) + n * 0.693359375f + (x - x);  // NaN stays NaN
 }
 
-template <std::same_as<double> T>
-[[nodiscard, gnu::always_inline]] constexpr T log(T x) noexcept {
+template <std::same_as<double> Scalar>
+[[nodiscard, gnu::always_inline]] constexpr Scalar log(Scalar x) noexcept {
   return std::log(x);
 }
 

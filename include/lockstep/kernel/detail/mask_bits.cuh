@@ -55,12 +55,12 @@ class MaskBits {
 
 /// Calls f(the type of a thread's vectorized access). With dropout, a thread processes the elements of one block of
 /// random bits. Otherwise it processes as many as one access writes, so that a warp's elements are contiguous.
-template <class T, class F>
-void with_access(DropoutMask const& mask, F const& f) {
+template <class Scalar, class Function>
+void with_access(DropoutMask const& mask, Function const& f) {
   if (mask.active())
     f(std::type_identity<DropoutAccess>{});
   else
-    f(std::type_identity<WidestAccess<T>>{});
+    f(std::type_identity<WidestAccess<Scalar>>{});
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -7,9 +7,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// The standard normal distribution at x: its integral Phi(x) and its density phi(x).
-template <class T>
+template <class Scalar>
 struct Normal {
-  T integral, density;
+  Scalar integral, density;
 };
 
 /// Returns integral and density, which share one exponential. Free of branches and calls, so a loop over it vectorises,

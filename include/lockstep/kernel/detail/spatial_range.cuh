@@ -14,8 +14,8 @@ struct SpatialRange {
   Extents<3> begin, end;
 
   /// Calls f(position) for each position of the range within `extent`, in order.
-  template <class F>
-  __device__ void for_positions(Extents<3> const& extent, F const& f) const {
+  template <class Function>
+  __device__ void for_positions(Extents<3> const& extent, Function const& f) const {
     for (Index d = begin[0]; d < end[0]; ++d)
       for (Index h = begin[1]; h < end[1]; ++h)
         for (Index w = begin[2]; w < end[2]; ++w) f((d * extent[1] + h) * extent[2] + w);
@@ -56,8 +56,8 @@ __device__ inline Index tap_at(ConvolutionShape const& s, std::size_t axis, Inde
   return distance % s.dilation[axis] == 0 ? distance / s.dilation[axis] : -1;
 }
 /// Calls f(output position, tap) for each output position that reads a position of x, in order.
-template <class F>
-__device__ void for_outputs_reading(ConvolutionShape const& s, Index position, F const& f) {
+template <class Function>
+__device__ void for_outputs_reading(ConvolutionShape const& s, Index position, Function const& f) {
   auto const here = position_at(s.extent, position);
   auto const result = s.result();
   auto const outputs = output_range(s, position);

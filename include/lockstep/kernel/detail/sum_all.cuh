@@ -5,9 +5,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes *to = the sum of all elements in one block, in an order that depends only on their number.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_all(T const* x, Index count, T* to) {
-  T sum = 0;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void sum_all(Scalar const* x, Index count, Scalar* to) {
+  Scalar sum = 0;
   for (auto i = BlockTeam::member(); i < count; i += BlockTeam::size) sum += x[i];
   sum = BlockTeam::sum(sum);
   if (BlockTeam::member() == 0) *to = sum;

@@ -23,9 +23,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 }
 
 /// Destination of one sum over rows.
-template <class T>
+template <class Scalar>
 struct ColumnTarget {
-  T* data;
+  Scalar* data;
   Write write;
 };
 
@@ -50,25 +50,26 @@ template <class Sum>
 
 /// Writes a column's sums over a block's chunk of rows; each warp has its own rows' sum, and they are added in order.
 /// Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if `partial` is null.
-template <class T, std::size_t targets>
-__device__ void put_sums_of_chunk(Accumulate<T> (&sums)[targets], Index chunk, Index chunks, Index column, Index width,
-                                  T* partial, ColumnTarget<T> first, ColumnTarget<T> second) noexcept {
+template <class Scalar, std::size_t targets>
+__device__ void put_sums_of_chunk(Accumulate<Scalar> (&sums)[targets], Index chunk, Index chunks, Index column,
+                                  Index width, Scalar* partial, ColumnTarget<Scalar> first,
+                                  ColumnTarget<Scalar> second) noexcept {
   for (auto& sum : sums) sum = sum_of_column(sum);
   if (threadIdx.x >= warp || column >= width) return;
   for (std::size_t t = 0; t < targets; ++t) {
     auto const target = t == 0 ? first : second;
     auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * width : target.data;
-    if (!partial && target.write == Write::add) sums[t] += static_cast<Accumulate<T>>(to[column]);
-    to[column] = static_cast<T>(sums[t]);
+    if (!partial && target.write == Write::add) sums[t] += static_cast<Accumulate<Scalar>>(to[column]);
+    to[column] = static_cast<Scalar>(sums[t]);
   }
 }
 
 /// One block sums 32 columns of a chunk of rows. Each of 8 threads per column sums every eighth row, then their sums
 /// are added in order.
-template <class T, std::size_t targets, class Term>
-LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, T* partial,
-                                            ColumnTarget<T> first, ColumnTarget<T> second) {
-  using Sum = Accumulate<T>;
+template <class Scalar, std::size_t targets, class Term>
+LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, Scalar* partial,
+                                            ColumnTarget<Scalar> first, ColumnTarget<Scalar> second) {
+  using Sum = Accumulate<Scalar>;
   auto const tiles = (width + warp - 1) / warp, chunks = Index{gridDim.x} / tiles;
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
   Sum sums[targets] = {};
@@ -84,11 +85,11 @@ inline constexpr unsigned finishing_threads = 1024;
 
 /// Sums the chunks' partial sums. One block sums 32 columns of one target. Each of 32 threads per column sums every
 /// 32nd chunk, then their sums are added in order.
-template <class T>
+template <class Scalar>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
-    sum_chunks_of_columns(Index chunks, Index width, T const* partial, ColumnTarget<T> first, ColumnTarget<T> second,
-                          ColumnTarget<T> third) {
-  using Sum = Accumulate<T>;
+    sum_chunks_of_columns(Index chunks, Index width, Scalar const* partial, ColumnTarget<Scalar> first,
+                          ColumnTarget<Scalar> second, ColumnTarget<Scalar> third) {
+  using Sum = Accumulate<Scalar>;
   constexpr int warps = finishing_threads / warp, at_once = 8;
   __shared__ Sum shared[warps][warp];
   auto const target = blockIdx.y == 0 ? first : blockIdx.y == 1 ? second : third;
@@ -107,23 +108,23 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
   sum = 0;
   for (auto const& of_warp : shared) sum += of_warp[lane()];
   if (target.write == Write::add) sum += static_cast<Sum>(target.data[column]);
-  target.data[column] = static_cast<T>(sum);
+  target.data[column] = static_cast<Scalar>(sum);
 }
 
 /// Part of a row that has elements: `data`[0, end). The others count as zero.
-template <class T>
+template <class Scalar>
 struct RowStart {
-  T const* data;
+  Scalar const* data;
   Index end;
 };
 /// The rows of a matrix.
-template <class T>
+template <class Scalar>
 struct MatrixRows {
-  T const* x;
+  Scalar const* x;
   Index width;
 
   template <std::size_t count>
-  __device__ void find(Index row, Index step, Index last, RowStart<T> (&parts)[count]) const noexcept {
+  __device__ void find(Index row, Index step, Index last, RowStart<Scalar> (&parts)[count]) const noexcept {
     for_constants<static_cast<int>(count)>([&](auto i) { parts[i] = {x + min(row + i * step, last) * width, width}; });
   }
 };
@@ -132,13 +133,13 @@ struct MatrixRows {
 /// min(row + i * step, last). `lanes` threads, a power of two, process adjacent groups of 16 bytes of a row; the
 /// block's other threads process further rows. A thread loads its groups of eight rows at once: whole ones if all are
 /// `wide`, otherwise element by element, with equal results. Block y sums the y-th matrix.
-template <class T, bool wide, class Rows>
+template <class Scalar, bool wide, class Rows>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
-    sum_matrix_chunks(Index rows, Index width, int lanes, Index chunk_rows, Rows all_rows, Accumulate<T>* partial,
-                      ColumnTarget<Accumulate<T>> to_first, ColumnTarget<Accumulate<T>> to_second,
-                      ColumnTarget<Accumulate<T>> to_third) {
-  using Sum = Accumulate<T>;
-  constexpr int size = elements_per_access<T>, at_once = 8;
+    sum_matrix_chunks(Index rows, Index width, int lanes, Index chunk_rows, Rows all_rows, Accumulate<Scalar>* partial,
+                      ColumnTarget<Accumulate<Scalar>> to_first, ColumnTarget<Accumulate<Scalar>> to_second,
+                      ColumnTarget<Accumulate<Scalar>> to_third) {
+  using Sum = Accumulate<Scalar>;
+  constexpr int size = elements_per_access<Scalar>, at_once = 8;
   __shared__ Sum shared[warps_per_block][warp * size];
   auto const columns = Index{lanes} * size, tiles = (width + columns - 1) / columns;
   auto const chunk = Index{blockIdx.x} / tiles, tile = Index{blockIdx.x} % tiles * columns;
@@ -150,15 +151,15 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
   for (auto row = chunk * chunk_rows + static_cast<int>(threadIdx.x) / lanes; row < end && first < width;
        row += at_once * step) {
     uint4 loaded[at_once];
-    T elements[static_cast<std::size_t>(size)];
-    RowStart<T> parts[at_once];
+    Scalar elements[static_cast<std::size_t>(size)];
+    RowStart<Scalar> parts[at_once];
     all_rows.find(matrix * rows + row, step, matrix * rows + end - 1, parts);
     for_constants<at_once>([&](auto i) {
       auto const valid = row + i * step < end ? parts[i].end - first : Index{0};
       if constexpr (wide) {
         loaded[i] = valid > 0 ? *reinterpret_cast<uint4 const*>(parts[i].data + first) : uint4{};
       } else {
-        for (int j = 0; j < size; ++j) elements[j] = j < valid ? parts[i].data[first + j] : T{};
+        for (int j = 0; j < size; ++j) elements[j] = j < valid ? parts[i].data[first + j] : Scalar{};
         std::memcpy(&loaded[i], elements, sizeof elements);
       }
     });
@@ -186,26 +187,26 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// Sums the chunks' partial sums, if there are several chunks.
-template <class T, std::size_t targets>
-void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index chunks, Index width, T* partial,
-                    ColumnTarget<T> first, ColumnTarget<T> second = {}, ColumnTarget<T> third = {}) {
+template <class Scalar, std::size_t targets>
+void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index chunks, Index width, Scalar* partial,
+                    ColumnTarget<Scalar> first, ColumnTarget<Scalar> second = {}, ColumnTarget<Scalar> third = {}) {
   if (chunks > 1)
     launch_grid(name, stream, {static_cast<unsigned>((width + warp - 1) / warp), static_cast<unsigned>(targets)},
-                finishing_threads, sum_chunks_of_columns<T>, chunks, width, static_cast<T const*>(partial), first,
-                second, third);
+                finishing_threads, sum_chunks_of_columns<Scalar>, chunks, width, static_cast<Scalar const*>(partial),
+                first, second, third);
 }
 
 /// Sums each column over all rows. term(row, column, sums) adds to sums[0], and to sums[1] if there is a second target.
 /// @shape partial [targets * column_partials(rows, width)], overwritten
 /// @determinism bitwise: only the shape determines the chunks, which are summed in order
-template <class T, std::size_t targets, class Term>
+template <class Scalar, std::size_t targets, class Term>
 void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Term const& term,
-                 T* partial, ColumnTarget<T> first, ColumnTarget<T> second = {}) {
+                 Scalar* partial, ColumnTarget<Scalar> first, ColumnTarget<Scalar> second = {}) {
   auto const tiles = (width + warp - 1) / warp, chunks = column_chunks(rows);
   launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block,
-              sum_column_chunks<T, targets, Term>, rows, width, column_chunk(rows), term,
+              sum_column_chunks<Scalar, targets, Term>, rows, width, column_chunk(rows), term,
               chunks > 1 ? partial : nullptr, first, second);
-  finish_columns<T, targets>(name, stream, chunks, width, partial, first, second);
+  finish_columns<Scalar, targets>(name, stream, chunks, width, partial, first, second);
 }
 
 /// Sums each column over all rows, whose elements `all_rows` finds. `wide`: all rows begin at multiples of 16 bytes and
@@ -213,32 +214,33 @@ void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows,
 /// one after the other.
 /// @shape partial [lists * column_partials(rows, width)], overwritten
 /// @determinism bitwise: only the shape and the element type determine the chunks, which are summed in order
-template <class T, std::size_t lists, class Rows>
+template <class Scalar, std::size_t lists, class Rows>
 void sum_row_starts(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Rows const& all_rows,
-                    bool wide, Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
-                    ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
+                    bool wide, Accumulate<Scalar>* partial, ColumnTarget<Accumulate<Scalar>> first,
+                    ColumnTarget<Accumulate<Scalar>> second = {}, ColumnTarget<Accumulate<Scalar>> third = {}) {
   static_assert(lists >= 1 && lists <= 3, "sum_row_starts has at most three targets");
-  constexpr Index size = elements_per_access<T>;
+  constexpr Index size = elements_per_access<Scalar>;
   if (width == 0) return;
   auto const groups = std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size));
   auto const lanes = std::min<Index>(warp, static_cast<Index>(groups));
   auto const tiles = (width + lanes * size - 1) / (lanes * size), chunks = column_chunks(rows);
   launch_grid(name, stream, {static_cast<unsigned>(tiles * chunks), static_cast<unsigned>(lists)}, threads_per_block,
-              wide ? sum_matrix_chunks<T, true, Rows> : sum_matrix_chunks<T, false, Rows>, rows, width,
+              wide ? sum_matrix_chunks<Scalar, true, Rows> : sum_matrix_chunks<Scalar, false, Rows>, rows, width,
               static_cast<int>(lanes), column_chunk(rows), all_rows, chunks > 1 ? partial : nullptr, first, second,
               third);
-  finish_columns<Accumulate<T>, lists>(name, stream, chunks, width, partial, first, second, third);
+  finish_columns<Accumulate<Scalar>, lists>(name, stream, chunks, width, partial, first, second, third);
 }
 
 /// Sums each column of up to three matrices [rows, width] over all rows, as sum_row_starts does.
 /// @shape x [matrices * rows, width]   @shape partial [matrices * column_partials(rows, width)], overwritten
-template <class T, std::size_t matrices = 1>
-void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
-                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
-                        ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
+template <class Scalar, std::size_t matrices = 1>
+void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Scalar const* x,
+                        Accumulate<Scalar>* partial, ColumnTarget<Accumulate<Scalar>> first,
+                        ColumnTarget<Accumulate<Scalar>> second = {}, ColumnTarget<Accumulate<Scalar>> third = {}) {
   bool const wide =
-      width % elements_per_access<T> == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access_bytes == 0;
-  sum_row_starts<T, matrices>(name, stream, rows, width, MatrixRows<T>{x, width}, wide, partial, first, second, third);
+      width % elements_per_access<Scalar> == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access_bytes == 0;
+  sum_row_starts<Scalar, matrices>(name, stream, rows, width, MatrixRows<Scalar>{x, width}, wide, partial, first,
+                                   second, third);
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -11,8 +11,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes to = x + y. Call it inside with_best_instructions.
-template <class T>
-[[gnu::always_inline]] inline void add_rows(T const* x, T const* y, T* __restrict to, Index width) noexcept {
+template <class Scalar>
+[[gnu::always_inline]] inline void add_rows(Scalar const* x, Scalar const* y, Scalar* __restrict to,
+                                            Index width) noexcept {
   for (Index c = 0; c < width; ++c) to[c] = x[c] + y[c];
 }
 
@@ -22,11 +23,11 @@ struct Consecutive {
 };
 
 /// Sums columns over the rows, with `vectors` vectors of columns in registers.
-template <std::size_t vectors, std::size_t bytes, class T, class Pick>
-[[gnu::always_inline]] inline void sum_columns(Vectors<bytes>, T const* x, Index row_size, Pick pick, Index count,
-                                               T* to, Write write) noexcept {
-  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
-  Lanes<T, bytes> sums[vectors]{}, next;
+template <std::size_t vectors, std::size_t bytes, class Scalar, class Pick>
+[[gnu::always_inline]] inline void sum_columns(Vectors<bytes>, Scalar const* x, Index row_size, Pick pick, Index count,
+                                               Scalar* to, Write write) noexcept {
+  constexpr auto lanes = static_cast<std::size_t>(LanesOf<Scalar, bytes>::count);
+  Lanes<Scalar, bytes> sums[vectors]{}, next;
   for (Index i = 0; i < count; ++i) {
     auto const* const row = x + pick(i) * row_size;
 #pragma GCC unroll 8
@@ -46,16 +47,16 @@ template <std::size_t vectors, std::size_t bytes, class T, class Pick>
 }
 
 /// Computes `sum_rows` inside with_best_instructions.
-template <std::size_t bytes, class T, class Pick>
-[[gnu::always_inline]] inline void sum_rows_inline(Vectors<bytes> vectors, T const* x, Index row_size, Index width,
-                                                   Pick pick, Index count, T* to, Write write) noexcept {
-  constexpr Index lanes = LanesOf<T, bytes>::count, several = bytes == 64 ? 4 : 8;
+template <std::size_t bytes, class Scalar, class Pick>
+[[gnu::always_inline]] inline void sum_rows_inline(Vectors<bytes> vectors, Scalar const* x, Index row_size, Index width,
+                                                   Pick pick, Index count, Scalar* to, Write write) noexcept {
+  constexpr Index lanes = LanesOf<Scalar, bytes>::count, several = bytes == 64 ? 4 : 8;
   Index c = 0;
   for (; c + several * lanes <= width; c += several * lanes)
     sum_columns<several>(vectors, x + c, row_size, pick, count, to + c, write);
   for (; c + lanes <= width; c += lanes) sum_columns<1>(vectors, x + c, row_size, pick, count, to + c, write);
   for (; c < width; ++c) {
-    T sum = 0;
+    Scalar sum = 0;
     for (Index i = 0; i < count; ++i) sum += x[pick(i) * row_size + c];
     to[c] = write == Write::add ? to[c] + sum : sum;
   }
@@ -64,10 +65,11 @@ template <std::size_t bytes, class T, class Pick>
 /// Computes to = the sum over i < count, in order, of row pick(i) of x, or adds it to `to`. Rows are `width` wide and
 /// `row_size` apart; x may be null if there are no rows. Sums many rows in blocks and then adds the blocks, so that a
 /// long sum is as accurate as a short one.
-template <class T, class Pick = Consecutive>
-void sum_rows(T const* x, Index row_size, Index width, Index count, T* to, Write write, Pick pick = {}) noexcept {
+template <class Scalar, class Pick = Consecutive>
+void sum_rows(Scalar const* x, Index row_size, Index width, Index count, Scalar* to, Write write,
+              Pick pick = {}) noexcept {
   if (count == 0) {
-    if (write == Write::overwrite) std::fill_n(to, width, T{0});
+    if (write == Write::overwrite) std::fill_n(to, width, Scalar{0});
     return;
   }
   constexpr Index block = 1024;

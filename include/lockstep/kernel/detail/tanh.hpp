@@ -22,8 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(magnitude) & ~sign) | (bits & sign));
 }
 
-template <std::same_as<double> T>
-[[nodiscard, gnu::always_inline]] constexpr T tanh(T x) noexcept {
+template <std::same_as<double> Scalar>
+[[nodiscard, gnu::always_inline]] constexpr Scalar tanh(Scalar x) noexcept {
   return std::tanh(x);
 }
 

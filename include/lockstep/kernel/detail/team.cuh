@@ -19,12 +19,12 @@ struct WarpTeam {
   /// Waits until all threads arrive and their earlier memory accesses are visible. Sums exchange registers and do not
   /// order memory.
   static __device__ void synchronize() noexcept { __syncwarp(); }
-  template <class T>
-  [[nodiscard]] static __device__ T sum(T value) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static __device__ Scalar sum(Scalar value) noexcept {
     return warp_sum(value);
   }
-  template <class T>
-  [[nodiscard]] static __device__ T largest(T value) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static __device__ Scalar largest(Scalar value) noexcept {
     return warp_largest(value);
   }
 };
@@ -39,24 +39,24 @@ struct TeamOfBlock {
   [[nodiscard]] static __device__ Index count() noexcept { return gridDim.x; }
   [[nodiscard]] static __device__ Index member() noexcept { return threadIdx.x; }
   static __device__ void synchronize() noexcept { __syncthreads(); }
-  template <class T>
-  [[nodiscard]] static __device__ T sum(T value) noexcept {
-    return combine(warp_sum(value), [](T a, T b) { return a + b; });
+  template <class Scalar>
+  [[nodiscard]] static __device__ Scalar sum(Scalar value) noexcept {
+    return combine(warp_sum(value), [](Scalar a, Scalar b) { return a + b; });
   }
-  template <class T>
-  [[nodiscard]] static __device__ T largest(T value) noexcept {
-    return combine(warp_largest(value), [](T a, T b) { return b > a || b != b ? b : a; });
+  template <class Scalar>
+  [[nodiscard]] static __device__ Scalar largest(Scalar value) noexcept {
+    return combine(warp_largest(value), [](Scalar a, Scalar b) { return b > a || b != b ? b : a; });
   }
 
  private:
   /// Combines one value per warp, in order, and returns the result to each thread.
-  template <class T, class F>
-  [[nodiscard]] static __device__ T combine(T of_warp, F const& f) noexcept {
-    __shared__ T values[threads / warp];
+  template <class Scalar, class Function>
+  [[nodiscard]] static __device__ Scalar combine(Scalar of_warp, Function const& f) noexcept {
+    __shared__ Scalar values[threads / warp];
     __syncthreads();  // wait until the last call's values were read
     if (lane() == 0) values[threadIdx.x / warp] = of_warp;
     __syncthreads();
-    T result = values[0];
+    Scalar result = values[0];
     for (Index w = 1; w < threads / warp; ++w) result = f(result, values[w]);
     return result;
   }

@@ -19,8 +19,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 inline constexpr std::size_t widest_access_bytes = 16;
 
 /// Number of adjacent elements of this type in the widest access.
-template <class T>
-inline constexpr int elements_per_access = static_cast<int>(widest_access_bytes / sizeof(T));
+template <class Scalar>
+inline constexpr int elements_per_access = static_cast<int>(widest_access_bytes / sizeof(Scalar));
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
@@ -30,8 +30,8 @@ template <int count>
 class VectorizedAccess {
  public:
   static constexpr int size = count;
-  template <class T>
-  using Values = T[static_cast<std::size_t>(count)];
+  template <class Scalar>
+  using Values = Scalar[static_cast<std::size_t>(count)];
 
   /// Elements from `first` on, of `end` in all.
   __device__ VectorizedAccess(Index first, Index end) noexcept
@@ -41,25 +41,25 @@ class VectorizedAccess {
   [[nodiscard]] __device__ bool has(int j) const noexcept { return j < valid_; }
 
   /// Computes x[j] = from[first + j], or zero after the end.
-  template <class T>
-  __device__ void load(T const* from, Values<T>& x) const noexcept {
+  template <class Scalar>
+  __device__ void load(Scalar const* from, Values<Scalar>& x) const noexcept {
     if (auto const* const at = from + first_; is_wide(at)) {
       load_all(at, x);
     } else {
-      for (int j = 0; j < count; ++j) x[j] = has(j) ? at[j] : T{};
+      for (int j = 0; j < count; ++j) x[j] = has(j) ? at[j] : Scalar{};
     }
   }
   /// Loads and converts to the type of the computation.
-  template <class T, class Number>
-  __device__ void load_as(T const* from, Values<Number>& x) const noexcept {
-    Values<T> stored;
+  template <class Scalar, class Number>
+  __device__ void load_as(Scalar const* from, Values<Number>& x) const noexcept {
+    Values<Scalar> stored;
     load(from, stored);
     for (int j = 0; j < count; ++j) x[j] = static_cast<Number>(stored[j]);
   }
 
   /// Computes to[first + j] = x[j], except after the end.
-  template <class T>
-  __device__ void store(Values<T> const& x, T* to) const noexcept {
+  template <class Scalar>
+  __device__ void store(Values<Scalar> const& x, Scalar* to) const noexcept {
     if (auto* const at = to + first_; is_wide(at)) {
       store_all(x, at);
     } else {
@@ -69,30 +69,30 @@ class VectorizedAccess {
   }
   /// Loads all elements, if all are there and the address is aligned for the access. Has no branch, so nvcc queues
   /// several such loads before it waits for the first.
-  template <class T>
-  __device__ void load_whole(T const* from, Values<T>& x) const noexcept {
+  template <class Scalar>
+  __device__ void load_whole(Scalar const* from, Values<Scalar>& x) const noexcept {
     load_all(from + first_, x);
   }
   /// Stores all elements, rounded to the stored type, under the same conditions.
-  template <class Number, class T>
-  __device__ void put_whole(Values<Number> const& x, T* to) const noexcept {
-    Values<T> stored;
-    for (int j = 0; j < count; ++j) stored[j] = static_cast<T>(x[j]);
+  template <class Number, class Scalar>
+  __device__ void put_whole(Values<Number> const& x, Scalar* to) const noexcept {
+    Values<Scalar> stored;
+    for (int j = 0; j < count; ++j) stored[j] = static_cast<Scalar>(x[j]);
     store_all(stored, to + first_);
   }
   /// Stores x, rounded to the stored type; or adds x to the stored values and then rounds.
-  template <class Number, class T>
-  __device__ void put(Values<Number> const& x, T* to, Write write = Write::overwrite) const noexcept {
-    Values<T> stored;
+  template <class Number, class Scalar>
+  __device__ void put(Values<Number> const& x, Scalar* to, Write write = Write::overwrite) const noexcept {
+    Values<Scalar> stored;
     if (write == Write::add) load(to, stored);
     for (int j = 0; j < count; ++j)
-      stored[j] = static_cast<T>(write == Write::add ? rounded_sum(static_cast<Number>(stored[j]), x[j]) : x[j]);
+      stored[j] = static_cast<Scalar>(write == Write::add ? rounded_sum(static_cast<Number>(stored[j]), x[j]) : x[j]);
     store(stored, to);
   }
 
   /// Computes to[first + j] *= factors[j], rounded to the stored type.
-  template <class T, class Number>
-  __device__ void multiply(T* to, Values<Number> const& factors) const noexcept {
+  template <class Scalar, class Number>
+  __device__ void multiply(Scalar* to, Values<Number> const& factors) const noexcept {
     Values<Number> x;
     load_as(to, x);
     for (int j = 0; j < count; ++j) x[j] *= factors[j];
@@ -101,38 +101,38 @@ class VectorizedAccess {
 
  private:
   /// Bytes of one access.
-  template <class T>
-  static constexpr std::size_t access = sizeof(Values<T>) < widest_access_bytes ? sizeof(Values<T>)
-                                                                                : widest_access_bytes;
+  template <class Scalar>
+  static constexpr std::size_t access = sizeof(Values<Scalar>) < widest_access_bytes ? sizeof(Values<Scalar>)
+                                                                                     : widest_access_bytes;
 
   /// Loads all elements. Accesses of the widest size use a type of the device's own. nvcc splits other copies into
   /// single elements when it merges them with the loop for a row's end.
-  template <class T>
-  static __device__ void load_all(T const* at, Values<T>& x) noexcept {
-    if constexpr (access<T> == sizeof(uint4)) {
-      for (int j = 0; j < count; j += elements_per_access<T>) {
+  template <class Scalar>
+  static __device__ void load_all(Scalar const* at, Values<Scalar>& x) noexcept {
+    if constexpr (access<Scalar> == sizeof(uint4)) {
+      for (int j = 0; j < count; j += elements_per_access<Scalar>) {
         uint4 const piece = *reinterpret_cast<uint4 const*>(at + j);
         std::memcpy(static_cast<void*>(x + j), &piece, sizeof piece);
       }
     } else {
-      std::memcpy(x, __builtin_assume_aligned(static_cast<void const*>(at), access<T>), sizeof x);
+      std::memcpy(x, __builtin_assume_aligned(static_cast<void const*>(at), access<Scalar>), sizeof x);
     }
   }
-  template <class T>
-  static __device__ void store_all(Values<T> const& x, T* at) noexcept {
-    if constexpr (access<T> == sizeof(uint4)) {
-      for (int j = 0; j < count; j += elements_per_access<T>) {
+  template <class Scalar>
+  static __device__ void store_all(Values<Scalar> const& x, Scalar* at) noexcept {
+    if constexpr (access<Scalar> == sizeof(uint4)) {
+      for (int j = 0; j < count; j += elements_per_access<Scalar>) {
         uint4 piece;
         std::memcpy(&piece, x + j, sizeof piece);
         __stwb(reinterpret_cast<uint4*>(at + j), piece);
       }
     } else {
-      std::memcpy(__builtin_assume_aligned(static_cast<void*>(at), access<T>), x, sizeof x);
+      std::memcpy(__builtin_assume_aligned(static_cast<void*>(at), access<Scalar>), x, sizeof x);
     }
   }
-  template <class T>
-  [[nodiscard]] __device__ bool is_wide(T const* at) const noexcept {
-    return valid_ == count && reinterpret_cast<std::uintptr_t>(at) % access<T> == 0;
+  template <class Scalar>
+  [[nodiscard]] __device__ bool is_wide(Scalar const* at) const noexcept {
+    return valid_ == count && reinterpret_cast<std::uintptr_t>(at) % access<Scalar> == 0;
   }
 
   Index first_;
@@ -141,15 +141,15 @@ class VectorizedAccess {
 
 /// Calls f(0), ..., f(count - 1), where each argument is a constant of its own type, so that arrays indexed by it stay
 /// in registers.
-template <int count, class F>
-__device__ void for_constants(F const& f) {
+template <int count, class Function>
+__device__ void for_constants(Function const& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) { (f(std::integral_constant<int, i>{}), ...); }
   (std::make_integer_sequence<int, count>{});
 }
 
 /// Calls f(group) for each group of `count` adjacent elements among `size`, one thread each.
-template <int count, class F>
-LOCKSTEP_CUDA_KERNEL void run_vectorized(Index size, F f) {
+template <int count, class Function>
+LOCKSTEP_CUDA_KERNEL void run_vectorized(Index size, Function f) {
   for (auto first = grid_thread() * count; first < size; first += grid_threads() * count)
     f(VectorizedAccess<count>(first, size));
 }
@@ -157,16 +157,16 @@ LOCKSTEP_CUDA_KERNEL void run_vectorized(Index size, F f) {
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// As many adjacent elements of this type as one access holds, and their values in the type of the computation.
-template <class T>
-using WidestAccess = VectorizedAccess<elements_per_access<T>>;
-template <class T>
-using AccessNumbers = typename WidestAccess<T>::template Values<Accumulate<T>>;
+template <class Scalar>
+using WidestAccess = VectorizedAccess<elements_per_access<Scalar>>;
+template <class Scalar>
+using AccessNumbers = typename WidestAccess<Scalar>::template Values<Accumulate<Scalar>>;
 
-/// Queues f(WidestAccess<T>) for all of a vector of `size` elements of type T, one thread each.
-template <class T, class F>
-void for_vectorized(char const* name, memory::Stream<CudaSpace> stream, Index size, F const& f) {
-  constexpr int count = elements_per_access<T>;
-  launch(name, stream, (size + count - 1) / count, run_vectorized<count, F>, size, f);
+/// Queues f(WidestAccess<Scalar>) for all of a vector of `size` elements of type Scalar, one thread each.
+template <class Scalar, class Function>
+void for_vectorized(char const* name, memory::Stream<CudaSpace> stream, Index size, Function const& f) {
+  constexpr int count = elements_per_access<Scalar>;
+  launch(name, stream, (size + count - 1) / count, run_vectorized<count, Function>, size, f);
 }
 
 }}}  // namespace lockstep::kernel::detail

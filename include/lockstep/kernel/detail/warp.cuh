@@ -5,16 +5,16 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Returns the sum over a warp's lanes, in a fixed tree, with equal bits in each lane. All lanes must call it.
-template <class T>
-[[nodiscard]] __device__ T warp_sum(T value) noexcept {
+template <class Scalar>
+[[nodiscard]] __device__ Scalar warp_sum(Scalar value) noexcept {
   for (unsigned distance = warp / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
   return value;
 }
 /// Returns the largest value of a warp's lanes, or NaN if any is NaN.
-template <class T>
-[[nodiscard]] __device__ T warp_largest(T value) noexcept {
+template <class Scalar>
+[[nodiscard]] __device__ Scalar warp_largest(Scalar value) noexcept {
   for (unsigned distance = warp / 2; distance > 0; distance /= 2) {
-    T const other = __shfl_xor_sync(~0u, value, distance);
+    Scalar const other = __shfl_xor_sync(~0u, value, distance);
     value = other > value || other != other ? other : value;
   }
   return value;

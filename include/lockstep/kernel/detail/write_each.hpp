@@ -6,8 +6,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes to[i] = of(i) for each i in [begin, end), or adds it to to[i]. Call it inside with_best_instructions.
-template <class T, class F>
-[[gnu::always_inline]] inline void write_each(Index begin, Index end, T* to, Write write, F of) noexcept {
+template <class Scalar, class Function>
+[[gnu::always_inline]] inline void write_each(Index begin, Index end, Scalar* to, Write write, Function of) noexcept {
   if (write == Write::overwrite) {
     for (Index i = begin; i < end; ++i) to[i] = of(i);
   } else {

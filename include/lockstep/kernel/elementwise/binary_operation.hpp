@@ -12,8 +12,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 struct FirstOperand {
   static constexpr char const* name = "kernel::FirstOperand";
   static constexpr bool reads_second = false;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar) const noexcept {
     return x;
   }
 };
@@ -21,8 +21,8 @@ struct FirstOperand {
 struct NegatedOperand {
   static constexpr char const* name = "kernel::NegatedOperand";
   static constexpr bool reads_second = false;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar) const noexcept {
     return -x;
   }
 };
@@ -33,8 +33,8 @@ struct Plus {
   static constexpr char const* name = "kernel::Plus";
   using GradientX = FirstOperand;
   using GradientY = FirstOperand;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar y) const noexcept {
     return x + y;
   }
 };
@@ -42,8 +42,8 @@ struct Minus {
   static constexpr char const* name = "kernel::Minus";
   using GradientX = FirstOperand;
   using GradientY = NegatedOperand;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar y) const noexcept {
     return x - y;
   }
 };
@@ -52,8 +52,8 @@ struct Times {
   static constexpr bool reads_second = true;
   using GradientX = Times;
   using GradientY = Times;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar y) const noexcept {
     return x * y;
   }
 };
@@ -67,56 +67,57 @@ struct BinaryOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z = rule(x, y).
   /// @shape x, y, z [n]; z may be x or y
   /// @determinism bitwise, for any number of threads
-  template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z);
+  template <class Rule, class Scalar>
+  static void forward(Stream stream, Vector<Scalar const> x, Vector<Scalar const> y, Vector<Scalar> z);
 
   /// Computes dx = rule(dz, y), or adds it to dx, for the GradientX of the forward rule. For its GradientY, pass x as y
   /// and dy as dx. y may be null if the rule does not read its second argument.
   /// @shape dz, y, dx [n]
-  template <class Rule, class T>
-  static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write);
+  template <class Rule, class Scalar>
+  static void backward(Stream stream, Vector<Scalar const> dz, Vector<Scalar const> y, Vector<Scalar> dx, Write write);
 
  private:
   static constexpr Index grain = 8192;
 };
 
-template <class Rule, class T>
-void BinaryOperation<HostSpace>::forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
+template <class Rule, class Scalar>
+void BinaryOperation<HostSpace>::forward(Stream stream, Vector<Scalar const> x, Vector<Scalar const> y,
+                                         Vector<Scalar> z) {
   stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
     with_best_instructions([=] {
-      detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+      detail::maybe_in_place(x.data, z.data, [=](Scalar const* from, Scalar* to) {
         for (Index i = begin; i < end; ++i) to[i] = Rule{}(from[i], y.data[i]);
       });
     });
   });
 }
 
-template <class Rule, class T>
-void BinaryOperation<HostSpace>::backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx,
-                                          Write write) {
+template <class Rule, class Scalar>
+void BinaryOperation<HostSpace>::backward(Stream stream, Vector<Scalar const> dz, Vector<Scalar const> y,
+                                          Vector<Scalar> dx, Write write) {
   stream.pool().for_ranges(dz.size(), grain, [=](Index begin, Index end) {
     with_best_instructions([=] {
       detail::write_each(begin, end, dx.data, write,
-                         [=](Index i) { return Rule{}(dz.data[i], Rule::reads_second ? y.data[i] : T{0}); });
+                         [=](Index i) { return Rule{}(dz.data[i], Rule::reads_second ? y.data[i] : Scalar{0}); });
     });
   });
 }
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_BINARY_FORWARD(instantiate, Rule, T)                                                                \
-  instantiate void BinaryOperation<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T const> y, \
-                                                                Vector<T> z)
-#define LOCKSTEP_BINARY_BACKWARD(instantiate, Rule, T)                                                                 \
-  instantiate void BinaryOperation<HostSpace>::backward<Rule, T>(Stream stream, Vector<T const> dz, Vector<T const> y, \
-                                                                 Vector<T> dx, Write write)
-#define LOCKSTEP_BINARY_OPERATIONS(instantiate, T)          \
-  LOCKSTEP_BINARY_FORWARD(instantiate, Plus, T);            \
-  LOCKSTEP_BINARY_FORWARD(instantiate, Minus, T);           \
-  LOCKSTEP_BINARY_FORWARD(instantiate, Times, T);           \
-  LOCKSTEP_BINARY_BACKWARD(instantiate, FirstOperand, T);   \
-  LOCKSTEP_BINARY_BACKWARD(instantiate, NegatedOperand, T); \
-  LOCKSTEP_BINARY_BACKWARD(instantiate, Times, T)
+#define LOCKSTEP_BINARY_FORWARD(instantiate, Rule, Scalar)                                                  \
+  instantiate void BinaryOperation<HostSpace>::forward<Rule, Scalar>(Stream stream, Vector<Scalar const> x, \
+                                                                     Vector<Scalar const> y, Vector<Scalar> z)
+#define LOCKSTEP_BINARY_BACKWARD(instantiate, Rule, Scalar)            \
+  instantiate void BinaryOperation<HostSpace>::backward<Rule, Scalar>( \
+      Stream stream, Vector<Scalar const> dz, Vector<Scalar const> y, Vector<Scalar> dx, Write write)
+#define LOCKSTEP_BINARY_OPERATIONS(instantiate, Scalar)          \
+  LOCKSTEP_BINARY_FORWARD(instantiate, Plus, Scalar);            \
+  LOCKSTEP_BINARY_FORWARD(instantiate, Minus, Scalar);           \
+  LOCKSTEP_BINARY_FORWARD(instantiate, Times, Scalar);           \
+  LOCKSTEP_BINARY_BACKWARD(instantiate, FirstOperand, Scalar);   \
+  LOCKSTEP_BINARY_BACKWARD(instantiate, NegatedOperand, Scalar); \
+  LOCKSTEP_BINARY_BACKWARD(instantiate, Times, Scalar)
 LOCKSTEP_BINARY_OPERATIONS(extern template, float);
 LOCKSTEP_BINARY_OPERATIONS(extern template, double);
 #endif

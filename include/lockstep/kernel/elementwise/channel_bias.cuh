@@ -12,11 +12,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise
 template <>
 struct ChannelBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void forward(Stream stream, Vector<T const> bias, Matrix<T> y) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void forward(Stream stream, Vector<Scalar const> bias, Matrix<Scalar> y) {
+    using Sum = Accumulate<Scalar>;
     detail::for_elements("kernel::ChannelBias::forward", stream, y.size(), [=] __device__(Index i) {
-      y.data[i] = static_cast<T>(static_cast<Sum>(y.data[i]) + static_cast<Sum>(bias.data[i % y.extent[1]]));
+      y.data[i] = static_cast<Scalar>(static_cast<Sum>(y.data[i]) + static_cast<Sum>(bias.data[i % y.extent[1]]));
     });
   }
 
@@ -24,9 +24,9 @@ struct ChannelBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
     return detail::column_partials(rows, channels);
   }
 
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Vector<Accumulate<T>> dbias, Write write,
-                       Accumulate<T>* partial) {
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Vector<Accumulate<Scalar>> dbias, Write write,
+                       Accumulate<Scalar>* partial) {
     detail::sum_matrix_columns("kernel::ChannelBias::backward", stream, dy.extent[0], dy.extent[1], dy.data, partial,
                                {dbias.data, write});
   }

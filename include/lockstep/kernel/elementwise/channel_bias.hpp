@@ -18,8 +18,8 @@ struct ChannelBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y += bias in each row.
   /// @shape bias [channels]   @shape y [rows, channels]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, Vector<T const> bias, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Vector<Scalar const> bias, Matrix<Scalar> y) {
     auto const channels = y.extent[1];
     stream.pool().for_ranges(y.extent[0], rows_per_task(channels), [=](Index begin, Index end) {
       with_best_instructions([=] {
@@ -41,10 +41,10 @@ struct ChannelBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape dy [rows, channels]   @shape dbias [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Vector<T> dbias, Write write, T* partial) {
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Vector<Scalar> dbias, Write write, Scalar* partial) {
     auto const rows = dy.extent[0], channels = dy.extent[1], count = chunks(rows), each = chunk_rows(rows);
-    auto const sum = [=](T const* from, Index many, T* to, Write how) {
+    auto const sum = [=](Scalar const* from, Index many, Scalar* to, Write how) {
       detail::sum_rows(from, channels, channels, many, to, how);
     };
     if (count <= 1) return sum(dy.data, rows, dbias.data, write);

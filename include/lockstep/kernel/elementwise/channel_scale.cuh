@@ -14,30 +14,31 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// the host's by rounding
 template <>
 struct ChannelScale<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void run(Stream stream, Vector<Accumulate<T> const> factors, Matrix<T const> x, Matrix<T> y, Write write) {
+  template <class Scalar>
+  static void run(Stream stream, Vector<Accumulate<Scalar> const> factors, Matrix<Scalar const> x, Matrix<Scalar> y,
+                  Write write) {
     auto const channels = y.extent[1];
-    detail::for_vectorized<T>("kernel::ChannelScale::run", stream, y.size(),
-                              [=] __device__(detail::WidestAccess<T> const& access) {
-                                detail::AccessNumbers<T> values;
-                                access.load_as(x.data, values);
-                                auto c = access.first() % channels;
-                                for (auto& value : values) {
-                                  value = detail::rounded_product(value, factors.data[c]);
-                                  c = c + 1 < channels ? c + 1 : 0;
-                                }
-                                access.put(values, y.data, write);
-                              });
+    detail::for_vectorized<Scalar>("kernel::ChannelScale::run", stream, y.size(),
+                                   [=] __device__(detail::WidestAccess<Scalar> const& access) {
+                                     detail::AccessNumbers<Scalar> values;
+                                     access.load_as(x.data, values);
+                                     auto c = access.first() % channels;
+                                     for (auto& value : values) {
+                                       value = detail::rounded_product(value, factors.data[c]);
+                                       c = c + 1 < channels ? c + 1 : 0;
+                                     }
+                                     access.put(values, y.data, write);
+                                   });
   }
 
   [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept {
     return detail::column_partials(rows, channels);
   }
 
-  template <class T>
-  static void factors_backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Vector<Accumulate<T>> dfactors,
-                               Write write, Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void factors_backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                               Vector<Accumulate<Scalar>> dfactors, Write write, Accumulate<Scalar>* partial) {
+    using Sum = Accumulate<Scalar>;
     auto const channels = x.extent[1];
     detail::sum_columns<Sum, 1>("kernel::ChannelScale::factors_backward", stream, x.extent[0], channels,
                                 [=] __device__(Index row, Index c, Sum * sums) {

@@ -20,12 +20,12 @@ struct ChannelScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, c] = x[r, c] * factors[c], or adds it to y. Also computes the gradient of x from the gradient of y.
   /// @shape x, y [rows, channels]; y may be x   @shape factors [channels]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void run(Stream stream, Vector<T const> factors, Matrix<T const> x, Matrix<T> y, Write write) {
+  template <class Scalar>
+  static void run(Stream stream, Vector<Scalar const> factors, Matrix<Scalar const> x, Matrix<Scalar> y, Write write) {
     auto const channels = y.extent[1];
     stream.pool().for_ranges(y.extent[0], rows_per_task(channels), [=](Index begin, Index end) {
       with_best_instructions([=] {
-        detail::maybe_in_place(x.data, y.data, [=](T const* from, T* to) {
+        detail::maybe_in_place(x.data, y.data, [=](Scalar const* from, Scalar* to) {
           for (Index at = begin * channels; at < end * channels; at += channels)
             detail::write_each(0, channels, to + at, write, [=](Index c) { return from[at + c] * factors.data[c]; });
         });
@@ -41,14 +41,14 @@ struct ChannelScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape dy, x [rows, channels]   @shape dfactors [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void factors_backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Vector<T> dfactors, Write write,
-                               T* partial) {
+  template <class Scalar>
+  static void factors_backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x, Vector<Scalar> dfactors,
+                               Write write, Scalar* partial) {
     auto const rows = x.extent[0], channels = x.extent[1], each = chunk_rows(rows);
     stream.pool().run(chunks(rows), [=](Index chunk) {
       with_best_instructions([=, first = chunk * each, end = std::min(rows, (chunk + 1) * each)] {
         auto* __restrict const sums = partial + chunk * channels;
-        std::fill_n(sums, channels, T{0});
+        std::fill_n(sums, channels, Scalar{0});
         for (Index at = first * channels; at < end * channels; at += channels)
           for (Index c = 0; c < channels; ++c) sums[c] += dy.data[at + c] * x.data[at + c];
       });

@@ -18,26 +18,26 @@ struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = rule(x).
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
-  template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {});
+  template <class Rule, class Scalar>
+  static void forward(Stream stream, Vector<Scalar const> x, Vector<Scalar> y, Rule rule = {});
 
   /// Computes y = rule(x) and slope = its derivative, for a rule that has `at`.
   /// @shape x, y, slope [n]; slope may be x
-  template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {});
+  template <class Rule, class Scalar>
+  static void forward(Stream stream, Vector<Scalar const> x, Vector<Scalar> y, Vector<Scalar> slope, Rule rule = {});
 
   /// Computes dx = rule.backward(dy, kept), or adds it to dx. `kept` is y, or the slope for a rule that has `at`.
   /// @shape dy, kept, dx [n]; dx may be dy
-  template <class Rule, class T>
-  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
-                       Rule rule = {});
+  template <class Rule, class Scalar>
+  static void backward(Stream stream, Vector<Scalar const> dy, Vector<Scalar const> kept, Vector<Scalar> dx,
+                       Write write, Rule rule = {});
 
   /// Applies a rule on the calling thread, for kernels that apply it to a part of their output.
-  template <class Rule, class T>
-  static void apply(T const* x, T* y, Index count, Rule rule = {});
+  template <class Rule, class Scalar>
+  static void apply(Scalar const* x, Scalar* y, Index count, Rule rule = {});
 
-  template <class Rule, class T>
-  static void apply(T const* x, T* y, T* slope, Index count, Rule rule = {});
+  template <class Rule, class Scalar>
+  static void apply(Scalar const* x, Scalar* y, Scalar* slope, Index count, Rule rule = {});
 
  private:
   /// Elements of a task: fewer for a rule that has `at`, which takes longer.
@@ -48,44 +48,45 @@ struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   ? 4096 : 8192;
 };
 
-template <class Rule, class T>
-void Elementwise<HostSpace>::forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule) {
+template <class Rule, class Scalar>
+void Elementwise<HostSpace>::forward(Stream stream, Vector<Scalar const> x, Vector<Scalar> y, Rule rule) {
   stream.pool().for_ranges(x.size(), grain<Rule>,
                            [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
 }
 
-template <class Rule, class T>
-void Elementwise<HostSpace>::forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule) {
+template <class Rule, class Scalar>
+void Elementwise<HostSpace>::forward(Stream stream, Vector<Scalar const> x, Vector<Scalar> y, Vector<Scalar> slope,
+                                     Rule rule) {
   stream.pool().for_ranges(x.size(), grain<Rule>, [=](Index begin, Index end) {
     apply(x.data + begin, y.data + begin, slope.data + begin, end - begin, rule);
   });
 }
 
-template <class Rule, class T>
-void Elementwise<HostSpace>::backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx,
-                                      Write write, Rule rule) {
+template <class Rule, class Scalar>
+void Elementwise<HostSpace>::backward(Stream stream, Vector<Scalar const> dy, Vector<Scalar const> kept,
+                                      Vector<Scalar> dx, Write write, Rule rule) {
   stream.pool().for_ranges(dy.size(), grain<Rule>, [=](Index begin, Index end) {
     with_best_instructions([=] {
-      detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
+      detail::maybe_in_place(dy.data, dx.data, [=](Scalar const* from, Scalar* to) {
         detail::write_each(begin, end, to, write, [=](Index i) { return rule.backward(from[i], kept.data[i]); });
       });
     });
   });
 }
 
-template <class Rule, class T>
-void Elementwise<HostSpace>::apply(T const* x, T* y, Index count, Rule rule) {
+template <class Rule, class Scalar>
+void Elementwise<HostSpace>::apply(Scalar const* x, Scalar* y, Index count, Rule rule) {
   with_best_instructions([=] {
-    detail::maybe_in_place(x, y, [=](T const* from, T* to) {
+    detail::maybe_in_place(x, y, [=](Scalar const* from, Scalar* to) {
       for (Index i = 0; i < count; ++i) to[i] = rule(from[i]);
     });
   });
 }
 
-template <class Rule, class T>
-void Elementwise<HostSpace>::apply(T const* x, T* y, T* slope, Index count, Rule rule) {
+template <class Rule, class Scalar>
+void Elementwise<HostSpace>::apply(Scalar const* x, Scalar* y, Scalar* slope, Index count, Rule rule) {
   with_best_instructions([=] {
-    detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
+    detail::maybe_in_place(x, slope, [=](Scalar const* from, Scalar* to) {
       for (Index i = 0; i < count; ++i) {
         auto const [value, derivative] = rule.at(from[i]);
         y[i] = value;
@@ -97,16 +98,18 @@ void Elementwise<HostSpace>::apply(T const* x, T* y, T* slope, Index count, Rule
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_ELEMENTWISE(instantiate, Rule, T)                                                                     \
-  instantiate void Elementwise<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T> y, Rule rule); \
-  instantiate void Elementwise<HostSpace>::backward<Rule, T>(Stream stream, Vector<T const> dy, Vector<T const> kept,  \
-                                                             Vector<T> dx, Write write, Rule rule);                    \
-  instantiate void Elementwise<HostSpace>::apply<Rule, T>(T const* x, T* y, Index count, Rule rule)
-#define LOCKSTEP_ELEMENTWISE_WITH_SLOPE(instantiate, Rule, T)                                              \
-  LOCKSTEP_ELEMENTWISE(instantiate, Rule, T);                                                              \
-  instantiate void Elementwise<HostSpace>::forward<Rule, T>(Stream stream, Vector<T const> x, Vector<T> y, \
-                                                            Vector<T> slope, Rule rule);                   \
-  instantiate void Elementwise<HostSpace>::apply<Rule, T>(T const* x, T* y, T* slope, Index count, Rule rule)
+#define LOCKSTEP_ELEMENTWISE(instantiate, Rule, Scalar)                                                              \
+  instantiate void Elementwise<HostSpace>::forward<Rule, Scalar>(Stream stream, Vector<Scalar const> x,              \
+                                                                 Vector<Scalar> y, Rule rule);                       \
+  instantiate void Elementwise<HostSpace>::backward<Rule, Scalar>(                                                   \
+      Stream stream, Vector<Scalar const> dy, Vector<Scalar const> kept, Vector<Scalar> dx, Write write, Rule rule); \
+  instantiate void Elementwise<HostSpace>::apply<Rule, Scalar>(Scalar const* x, Scalar* y, Index count, Rule rule)
+#define LOCKSTEP_ELEMENTWISE_WITH_SLOPE(instantiate, Rule, Scalar)                                                     \
+  LOCKSTEP_ELEMENTWISE(instantiate, Rule, Scalar);                                                                     \
+  instantiate void Elementwise<HostSpace>::forward<Rule, Scalar>(Stream stream, Vector<Scalar const> x,                \
+                                                                 Vector<Scalar> y, Vector<Scalar> slope, Rule rule);   \
+  instantiate void Elementwise<HostSpace>::apply<Rule, Scalar>(Scalar const* x, Scalar* y, Scalar* slope, Index count, \
+                                                               Rule rule)
 LOCKSTEP_ELEMENTWISE(extern template, Relu, float);
 LOCKSTEP_ELEMENTWISE(extern template, Relu, double);
 LOCKSTEP_ELEMENTWISE(extern template, Sigmoid, float);

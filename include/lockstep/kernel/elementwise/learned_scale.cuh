@@ -10,9 +10,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One block sums one chunk of elements.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_products(T const* dy, T const* x, Index size, Index per_chunk, double* partial) {
-  using Number = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void sum_products(Scalar const* dy, Scalar const* x, Index size, Index per_chunk,
+                                       double* partial) {
+  using Number = Accumulate<Scalar>;
   auto const begin = BlockTeam::first() * per_chunk, end = min(size, begin + per_chunk);
   double sum = 0;
   for (auto i = begin + BlockTeam::member(); i < end; i += BlockTeam::size)
@@ -42,31 +43,32 @@ LOCKSTEP_CUDA_KERNEL void put_factor_gradient(LearnedFactor factor, Number const
 /// rounding
 template <>
 struct LearnedScale<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void run(Stream stream, LearnedFactor factor, Accumulate<T> const* s, Vector<T const> x, Vector<T> y,
-                  Write write) {
-    detail::for_vectorized<T>("kernel::LearnedScale::run", stream, x.size(),
-                              [=] __device__(detail::WidestAccess<T> const& here) {
-                                detail::AccessNumbers<T> values;
-                                here.load_as(x.data, values);
-                                auto const by = factor.of(*s);
-                                for (auto& value : values) value = detail::rounded_product(by, value);
-                                here.put(values, y.data, write);
-                              });
+  template <class Scalar>
+  static void run(Stream stream, LearnedFactor factor, Accumulate<Scalar> const* s, Vector<Scalar const> x,
+                  Vector<Scalar> y, Write write) {
+    detail::for_vectorized<Scalar>("kernel::LearnedScale::run", stream, x.size(),
+                                   [=] __device__(detail::WidestAccess<Scalar> const& here) {
+                                     detail::AccessNumbers<Scalar> values;
+                                     here.load_as(x.data, values);
+                                     auto const by = factor.of(*s);
+                                     for (auto& value : values) value = detail::rounded_product(by, value);
+                                     here.put(values, y.data, write);
+                                   });
   }
 
   [[nodiscard]] static constexpr Index chunks(Index elements) noexcept {
     return LearnedScale<HostSpace>::chunks(elements);
   }
 
-  template <class T>
-  static void factor_backward(Stream stream, LearnedFactor factor, Accumulate<T> const* s, Vector<T const> dy,
-                              Vector<T const> x, Accumulate<T>* ds, Write write, double* partial) {
+  template <class Scalar>
+  static void factor_backward(Stream stream, LearnedFactor factor, Accumulate<Scalar> const* s, Vector<Scalar const> dy,
+                              Vector<Scalar const> x, Accumulate<Scalar>* ds, Write write, double* partial) {
     auto const count = chunks(x.size()), each = count > 0 ? (x.size() + count - 1) / count : 0;
     detail::launch_grid("kernel::LearnedScale::factor_backward", stream, static_cast<unsigned>(count),
-                        detail::threads_per_block, detail::sum_products<T>, dy.data, x.data, x.size(), each, partial);
+                        detail::threads_per_block, detail::sum_products<Scalar>, dy.data, x.data, x.size(), each,
+                        partial);
     detail::launch_grid("kernel::LearnedScale::factor_backward", stream, 1, detail::threads_per_block,
-                        detail::put_factor_gradient<Accumulate<T>>, factor, s, partial, count, ds, write);
+                        detail::put_factor_gradient<Accumulate<Scalar>>, factor, s, partial, count, ds, write);
   }
 };
 

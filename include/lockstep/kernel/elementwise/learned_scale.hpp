@@ -16,16 +16,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 struct LearnedFactor {
   double maximum, log_maximum;
 
-  template <class T>
-  [[nodiscard]] constexpr T of(T s) const noexcept {
-    return s > static_cast<T>(log_maximum) ? static_cast<T>(maximum) : Exp{}(s);
+  template <class Scalar>
+  [[nodiscard]] constexpr Scalar of(Scalar s) const noexcept {
+    return s > static_cast<Scalar>(log_maximum) ? static_cast<Scalar>(maximum) : Exp{}(s);
   }
   /// Returns the gradient of s. `sum` is the sum over the elements of each gradient times the multiplied value. If s is
   /// above its limit, returns zero unless a descent step would decrease s.
-  template <class T>
-  [[nodiscard]] constexpr T gradient(T s, double sum) const noexcept {
-    T const all = of(s) * static_cast<T>(sum);
-    return s > static_cast<T>(log_maximum) && all < 0 ? T{0} : all;
+  template <class Scalar>
+  [[nodiscard]] constexpr Scalar gradient(Scalar s, double sum) const noexcept {
+    Scalar const all = of(s) * static_cast<Scalar>(sum);
+    return s > static_cast<Scalar>(log_maximum) && all < 0 ? Scalar{0} : all;
   }
 };
 
@@ -38,11 +38,12 @@ struct LearnedScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = factor.of(*s) * x, or adds it to y. Also computes x's gradient from y's gradient.
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void run(Stream stream, LearnedFactor factor, T const* s, Vector<T const> x, Vector<T> y, Write write) {
+  template <class Scalar>
+  static void run(Stream stream, LearnedFactor factor, Scalar const* s, Vector<Scalar const> x, Vector<Scalar> y,
+                  Write write) {
     stream.pool().for_ranges(x.size(), grain, [=, by = factor.of(*s)](Index begin, Index end) {
       with_best_instructions([=] {
-        detail::maybe_in_place(x.data, y.data, [=](T const* from, T* to) {
+        detail::maybe_in_place(x.data, y.data, [=](Scalar const* from, Scalar* to) {
           detail::write_each(begin, end, to, write, [=](Index i) { return by * from[i]; });
         });
       });
@@ -52,13 +53,13 @@ struct LearnedScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Returns the number of partial sums that `factor_backward` needs.
   [[nodiscard]] static constexpr Index chunks(Index elements) noexcept { return (elements + grain - 1) / grain; }
 
-  /// Computes *ds = factor.gradient(*s, the sum over i of dy[i] * x[i]), or adds it to *ds. Sums are of type T within
-  /// 256 elements and in double beyond.
+  /// Computes *ds = factor.gradient(*s, the sum over i of dy[i] * x[i]), or adds it to *ds. Sums are of type Scalar
+  /// within 256 elements and in double beyond.
   /// @shape dy, x [n]   @shape partial [chunks(n)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void factor_backward(Stream stream, LearnedFactor factor, T const* s, Vector<T const> dy, Vector<T const> x,
-                              T* ds, Write write, double* partial) {
+  template <class Scalar>
+  static void factor_backward(Stream stream, LearnedFactor factor, Scalar const* s, Vector<Scalar const> dy,
+                              Vector<Scalar const> x, Scalar* ds, Write write, double* partial) {
     constexpr Index block = 256;
     stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
       partial[begin / grain] = with_best_instructions([=](auto vectors) {
@@ -70,7 +71,7 @@ struct LearnedScale<HostSpace> : detail::KernelTypes<HostSpace> {
     });
     double sum = 0;
     for (Index chunk = 0; chunk < chunks(x.size()); ++chunk) sum += partial[chunk];
-    T const here = factor.gradient(*s, sum);
+    Scalar const here = factor.gradient(*s, sum);
     *ds = write == Write::add ? *ds + here : here;
   }
 

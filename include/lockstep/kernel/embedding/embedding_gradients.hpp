@@ -6,14 +6,14 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Destinations of the gradients of an embedding's inputs, except tables. Null ones are skipped.
-template <class T, class Space>
+template <class Scalar, class Space>
 struct EmbeddingGradients {
   struct Target {
-    T* data = nullptr;
+    Scalar* data = nullptr;
     Write write = Write::overwrite;
   };
-  Target dense[EmbeddingInputs<T, Space>::max_parts]{};  // of each part that is not a table: [entries, width]
-  Target position{}, type{};                             // shapes as the inputs'
+  Target dense[EmbeddingInputs<Scalar, Space>::max_parts]{};  // of each part that is not a table: [entries, width]
+  Target position{}, type{};                                  // shapes as the inputs'
   Target weight{}, bias{};
 };
 

@@ -23,15 +23,15 @@ enum class Norm {
 
 /// Inputs whose sum is the tokens of a batch of sequences. Token i of segment s is
 ///   dropout(norm(scale * (sum over the parts of s of their row for entry i) + position[its position] + type[s])).
-template <class T, class Space>
+template <class Scalar, class Space>
 struct EmbeddingInputs {
   static constexpr int max_parts = 16;
-  template <class U, int Rank>
-  using View = TensorView<U, Rank, Space>;
+  template <class Other, int Rank>
+  using View = TensorView<Other, Rank, Space>;
 
   /// A table for lookups, or rows that are used directly.
   struct Part {
-    View<T const, 2> rows;              // table [vocabulary, width], or [entries of the segment, width]
+    View<Scalar const, 2> rows;         // table [vocabulary, width], or [entries of the segment, width]
     bool is_table = false;              // if false, entry e takes row e
     std::int32_t const* ids = nullptr;  // of each entry
     char const* name = "";              // of the table, for error messages
@@ -40,18 +40,18 @@ struct EmbeddingInputs {
   Assembly<Space> assembly;
   Part parts[max_parts]{};                              // those of a segment are adjacent
   int first_part[Assembly<Space>::max_segments + 1]{};  // of each segment, and the end
-  T scale = 1;
-  View<T const, 2> position{};  // [most positions, width], or null
+  Scalar scale = 1;
+  View<Scalar const, 2> position{};  // [most positions, width], or null
   PositionUnit position_unit = PositionUnit::tokens;
-  View<T const, 2> type{};  // [segments, width], or null
+  View<Scalar const, 2> type{};  // [segments, width], or null
   Norm norm = Norm::none;
-  View<T const, 1> weight{}, bias{};  // of the norm, [width]; rms has no bias
-  T epsilon{};
+  View<Scalar const, 1> weight{}, bias{};  // of the norm, [width]; rms has no bias
+  Scalar epsilon{};
   DropoutMask mask{};
 
   /// Returns whether gradients pass unchanged from a token to its parts.
   [[nodiscard]] constexpr bool is_plain_sum() const noexcept {
-    return !mask.active() && norm == Norm::none && scale == T(1);
+    return !mask.active() && norm == Norm::none && scale == Scalar(1);
   }
 };
 

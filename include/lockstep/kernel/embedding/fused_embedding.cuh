@@ -19,12 +19,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T, int Rank>
-  using View = TensorView<T, Rank, CudaSpace>;
-  template <class T>
-  using Inputs = EmbeddingInputs<T, CudaSpace>;
-  template <class T>
-  using Gradients = EmbeddingGradients<T, CudaSpace>;
+  template <class Scalar, int Rank>
+  using View = TensorView<Scalar, Rank, CudaSpace>;
+  template <class Scalar>
+  using Inputs = EmbeddingInputs<Scalar, CudaSpace>;
+  template <class Scalar>
+  using Gradients = EmbeddingGradients<Scalar, CudaSpace>;
   using Plan = detail::DeviceSegmentPlan;
 
   template <class Bound>
@@ -33,28 +33,28 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
                          [=] __device__(Index row) { out.data[row] = static_cast<Bound>(assembly.bound(row)); });
   }
 
-  /// Parameters and dense parts are Accumulate<T>, here and in backward.
-  template <class T>
-  static void forward(Stream stream, Inputs<Accumulate<T>> const& inputs, View<T, 2> out) {
-    using Sum = Accumulate<T>;
+  /// Parameters and dense parts are Accumulate<Scalar>, here and in backward.
+  template <class Scalar>
+  static void forward(Stream stream, Inputs<Accumulate<Scalar>> const& inputs, View<Scalar, 2> out) {
+    using Sum = Accumulate<Scalar>;
     auto const slots = inputs.assembly.layout.slots, width = out.extent[1];
     auto const name = "kernel::FusedEmbedding::forward";
-    with_access<T>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
+    with_access<Scalar>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
       auto const shares = detail::SlotShares::of<Access>(slots, width, inputs.norm);
       if (detail::rows_suffice<Access>(inputs, width, out.data))
         return with_dropout<Access>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
-          detail::launch(name, stream, shares.threads(slots), detail::embed_rows<Access, drops, T, Sum>, inputs, width,
-                         shares, static_cast<Sum>(inputs.mask.scale()), out.data);
+          detail::launch(name, stream, shares.threads(slots), detail::embed_rows<Access, drops, Scalar, Sum>, inputs,
+                         width, shares, static_cast<Sum>(inputs.mask.scale()), out.data);
         });
       detail::launch(name, stream, shares.threads(slots),
-                     inputs.norm != Norm::none ? detail::embed_normalized_slots<Access, T, Sum>
-                                               : detail::embed_slots<Access, T, Sum>,
+                     inputs.norm != Norm::none ? detail::embed_normalized_slots<Access, Scalar, Sum>
+                                               : detail::embed_slots<Access, Scalar, Sum>,
                      inputs, width, shares, out.data);
     });
   }
 
-  template <class T>
-  [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static Index scratch(Inputs<Scalar> const& inputs, Index width) noexcept {
     auto const& layout = inputs.assembly.layout;
     auto const chunks = inputs.norm == Norm::none ? 0 : detail::norm_chunks(layout.slots);
     return std::max({2 * chunks * width + detail::column_partials(chunks, width),
@@ -62,10 +62,11 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
                      detail::column_partials(layout.rows, inputs.position.size())});
   }
 
-  template <class T>
-  static void backward(Stream stream, Inputs<Accumulate<T>> const& inputs, View<T const, 2> dy,
-                       View<Accumulate<T>, 2> dx, Gradients<Accumulate<T>> const& targets, Accumulate<T>* memory) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void backward(Stream stream, Inputs<Accumulate<Scalar>> const& inputs, View<Scalar const, 2> dy,
+                       View<Accumulate<Scalar>, 2> dx, Gradients<Accumulate<Scalar>> const& targets,
+                       Accumulate<Scalar>* memory) {
+    using Sum = Accumulate<Scalar>;
     auto const width = dy.extent[1];
     auto const& assembly = inputs.assembly;
     auto const name = "kernel::FusedEmbedding::backward";
@@ -75,21 +76,23 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
       bool const dense = std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
                                      [](auto const& target) { return target.data != nullptr; });
       if (dx.data || dense)
-        with_access<T>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
+        with_access<Scalar>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
           auto const shares = detail::SlotShares::of<Access>(slots, width, inputs.norm);
           if (!dense && width % Access::size == 0 && detail::begins_aligned(dy.data) && detail::begins_aligned(dx.data))
             return with_dropout<Access>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
-              detail::launch(name, stream, shares.threads(slots), detail::embed_rows_backward<Access, drops, T, Sum>,
-                             inputs, width, shares, static_cast<Sum>(inputs.mask.scale()), dy.data, dx.data);
+              detail::launch(name, stream, shares.threads(slots),
+                             detail::embed_rows_backward<Access, drops, Scalar, Sum>, inputs, width, shares,
+                             static_cast<Sum>(inputs.mask.scale()), dy.data, dx.data);
             });
-          detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Access, T, Sum>, inputs,
+          detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Access, Scalar, Sum>, inputs,
                          targets, width, shares, dy.data, dx.data);
         });
     } else {
       auto const chunks = detail::norm_chunks(slots);
-      with_access<T>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
-        detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<Access, T, Sum>,
-                       inputs, targets, width, dy.data, dx.data, memory);
+      with_access<Scalar>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
+        detail::launch(name, stream, chunks * detail::warp,
+                       detail::embed_normalized_slots_backward<Access, Scalar, Sum>, inputs, targets, width, dy.data,
+                       dx.data, memory);
       });
       auto const sum = [&](Sum const* of_chunks, typename Gradients<Sum>::Target target) {
         if (target.data)
@@ -129,8 +132,8 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Returns the elements of memory that `plan` needs; the plan stays in that memory.
   [[nodiscard]] static Index plan_elements(Index slots) { return Plan::elements(slots); }
 
-  template <class T>
-  static void plan(Stream stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> memory,
+  template <class Scalar>
+  static void plan(Stream stream, Inputs<Scalar> const& inputs, int segment, int part, View<std::int32_t, 1> memory,
                    Plan& plan) {
     plan.build(stream, inputs.assembly, segment, inputs.parts[part].ids, inputs.parts[part].rows.extent[0], memory);
   }
@@ -138,68 +141,69 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Returns the rows of scratch memory that `backward_table` needs.
   [[nodiscard]] static Index partial_rows(Index slots) noexcept { return slots; }
 
-  template <class T>
-  static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<Accumulate<T>, 2> partial,
-                             View<Accumulate<T>, 2> gradient, Write write, TouchedRows const& = {}, Index = 1,
-                             Index = 0) {
+  template <class Scalar>
+  static void backward_table(Stream stream, Plan const& plan, View<Scalar const, 2> dx,
+                             View<Accumulate<Scalar>, 2> partial, View<Accumulate<Scalar>, 2> gradient, Write write,
+                             TouchedRows const& = {}, Index = 1, Index = 0) {
     auto const width = gradient.extent[1];
     if (gradient.size() == 0) return;
     if (write == Write::overwrite)
       memory::check_cuda(
-          cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(Accumulate<T>),
+          cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(Accumulate<Scalar>),
                           stream.get()),
           "cudaMemsetAsync");
     auto const name = "kernel::FusedEmbedding::backward_table";
-    bool const wide = is_wide<T>(width, dx.data);
-    detail::launch(name, stream, plan.chunks() * detail::tiles_of_chunk<T>(width) * Index{detail::warp},
-                   wide ? detail::sum_chunks<T, Accumulate<T>, true> : detail::sum_chunks<T, Accumulate<T>, false>,
+    bool const wide = is_wide<Scalar>(width, dx.data);
+    detail::launch(name, stream, plan.chunks() * detail::tiles_of_chunk<Scalar>(width) * Index{detail::warp},
+                   wide ? detail::sum_chunks<Scalar, Accumulate<Scalar>, true>
+                        : detail::sum_chunks<Scalar, Accumulate<Scalar>, false>,
                    plan.order(), plan.begin(), plan.chunk_row(), plan.first(), plan.rows(), plan.total(), width,
                    dx.data, partial.data, gradient.data, write);
     detail::launch_grid(name, stream,
                         {static_cast<unsigned>(std::min(plan.max_several(), max_blocks)),
                          static_cast<unsigned>((width + detail::warp - 1) / detail::warp)},
-                        detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<T>>, plan.several(),
+                        detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<Scalar>>, plan.several(),
                         plan.first(), plan.rows(), plan.total(), width, partial.data, gradient.data, write);
   }
 
  private:
   static constexpr Index max_blocks = 1024;  // for rows of several chunks, which are few in most batches
 
-  /// Returns whether all rows of a matrix of this width consist of whole, aligned accesses of 16 bytes of type T.
-  template <class T>
+  /// Returns whether all rows of a matrix of this width consist of whole, aligned accesses of 16 bytes of type Scalar.
+  template <class Scalar>
   [[nodiscard]] static bool is_wide(Index width, void const* data) noexcept {
-    return width % detail::elements_per_access<T> == 0 && detail::begins_aligned(data);
+    return width % detail::elements_per_access<Scalar> == 0 && detail::begins_aligned(data);
   }
 
   /// Calls f(type of the vectorized access). A thread processes the channels of a block of random bits with dropout.
   /// Without dropout, it does so only if a norm's lanes could not keep all their channels otherwise.
-  template <class T, class F>
-  static void with_access(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
+  template <class Scalar, class Function>
+  static void with_access(Inputs<Accumulate<Scalar>> const& inputs, Index width, Function const& f) {
     using Masked = detail::DropoutAccess;
     bool const keeps_only_masked = inputs.norm != Norm::none &&
-                                   width > detail::channels_per_warp<detail::WidestAccess<T>> &&
+                                   width > detail::channels_per_warp<detail::WidestAccess<Scalar>> &&
                                    width <= detail::channels_per_warp<Masked>;
-    keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_access<T>(inputs.mask, f);
+    keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_access<Scalar>(inputs.mask, f);
   }
 
   /// Calls f(std::bool_constant), whether there is dropout. With it, `Access` has the channels of a block of random
   /// bits.
-  template <class Access, class T, class F>
-  static void with_dropout(Inputs<T> const& inputs, F const& f) {
+  template <class Access, class Scalar, class Function>
+  static void with_dropout(Inputs<Scalar> const& inputs, Function const& f) {
     if constexpr (std::is_same_v<Access, detail::DropoutAccess>)
       if (inputs.mask.active()) return f(std::true_type{});
     f(std::false_type{});
   }
 
-  template <class T>
-  static void zero_padding(Stream stream, Inputs<T> const& inputs, Gradients<T> const& targets, int segment,
+  template <class Scalar>
+  static void zero_padding(Stream stream, Inputs<Scalar> const& inputs, Gradients<Scalar> const& targets, int segment,
                            Index width) {
     auto const layout = inputs.assembly.segments[segment];
     for (int p = inputs.first_part[segment]; p < inputs.first_part[segment + 1]; ++p) {
       auto const target = targets.dense[p];
       if (!target.data || target.write == Write::add || layout.is_ragged()) continue;
-      detail::launch("kernel::FusedEmbedding::backward", stream, layout.slots * width, detail::zero_padding<T>, layout,
-                     width, target.data);
+      detail::launch("kernel::FusedEmbedding::backward", stream, layout.slots * width, detail::zero_padding<Scalar>,
+                     layout, width, target.data);
     }
   }
 };

@@ -28,12 +28,12 @@ struct FusedEmbedding : detail::NotIncluded<Space> {};
 
 template <>
 struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
-  template <class T, int Rank>
-  using View = TensorView<T, Rank, HostSpace>;
-  template <class T>
-  using Inputs = EmbeddingInputs<T, HostSpace>;
-  template <class T>
-  using Gradients = EmbeddingGradients<T, HostSpace>;
+  template <class Scalar, int Rank>
+  using View = TensorView<Scalar, Rank, HostSpace>;
+  template <class Scalar>
+  using Inputs = EmbeddingInputs<Scalar, HostSpace>;
+  template <class Scalar>
+  using Gradients = EmbeddingGradients<Scalar, HostSpace>;
 
   /// Grouping of ids for the gradient of a table. On the host its storage is reused from batch to batch.
   using Plan = SegmentPlan;
@@ -52,29 +52,29 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape out [layout.slots, width]
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
   /// @throws DataError (at Contract::normal) for an id outside its table or a sequence longer than the positions
-  template <class T>
-  static void forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out);
+  template <class Scalar>
+  static void forward(Stream stream, Inputs<Scalar> const& inputs, View<Scalar, 2> out);
 
   /// Returns the elements of scratch memory that `backward` needs; only the shape determines them.
-  template <class T>
-  [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept;
+  template <class Scalar>
+  [[nodiscard]] static Index scratch(Inputs<Scalar> const& inputs, Index width) noexcept;
 
   /// Computes all gradients except those of the tables. Also computes dx, the gradient of the sum of a token's parts,
   /// for `backward_table`. Skips null `targets`. Recomputes the norms, because the forward pass keeps nothing.
   /// @shape dy, dx [layout.slots, width]; if inputs.is_plain_sum(), dx would equal dy, and may be null
   /// @shape memory [scratch(inputs, width)]
   /// @determinism bitwise, for any number of threads: sums over rows in blocks of 64, then over the blocks
-  template <class T>
-  static void backward(Stream stream, Inputs<T> const& inputs, View<T const, 2> dy, View<T, 2> dx,
-                       Gradients<T> const& targets, T* memory);
+  template <class Scalar>
+  static void backward(Stream stream, Inputs<Scalar> const& inputs, View<Scalar const, 2> dy, View<Scalar, 2> dx,
+                       Gradients<Scalar> const& targets, Scalar* memory);
 
   /// Returns the elements of memory that `plan` needs.
   [[nodiscard]] static constexpr Index plan_elements(Index slots) noexcept { return slots; }
 
   /// Plans the sums of `backward_table` for the table of part `part` of segment `segment`.
   /// @shape list [plan_elements(layout.slots)], scratch
-  template <class T>
-  static void plan(Stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan);
+  template <class Scalar>
+  static void plan(Stream, Inputs<Scalar> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan);
 
   /// Computes the gradient of a table: row v is the sum of dx over the slots with id v. Each chunk of the plan is
   /// summed separately, then the chunks of a row in order, so all threads share a frequent row. `overwrite` sets the
@@ -84,9 +84,9 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape dx [slots, width]   @shape partial [partial_rows(slots), width], scratch
   /// @shape gradient [vocabulary, width]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<T, 2> partial,
-                             View<T, 2> gradient, Write write, TouchedRows const& touched = {}, Index stride = 1,
+  template <class Scalar>
+  static void backward_table(Stream stream, Plan const& plan, View<Scalar const, 2> dx, View<Scalar, 2> partial,
+                             View<Scalar, 2> gradient, Write write, TouchedRows const& touched = {}, Index stride = 1,
                              Index first = 0);
   [[nodiscard]] static constexpr Index partial_rows(Index slots) noexcept { return detail::sum_by_id_scratch(slots); }
 };

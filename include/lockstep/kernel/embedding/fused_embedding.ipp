@@ -4,8 +4,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out) {
+template <class Scalar>
+LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::forward(Stream stream, Inputs<Scalar> const& inputs,
+                                                        View<Scalar, 2> out) {
   detail::check_embedding(inputs);
   auto const width = out.extent[1];
   auto const* const in = &inputs;
@@ -20,22 +21,23 @@ LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::forward(Stream stream, Inputs<T>
                                   static_cast<std::uint64_t>(token * width), count * width, to, to);
         });
       },
-      [=](Index slot, Index padding) { std::fill_n(out.data + slot * width, padding * width, T{0}); });
+      [=](Index slot, Index padding) { std::fill_n(out.data + slot * width, padding * width, Scalar{0}); });
 }
 
-template <class T>
-LOCKSTEP_INLINE Index FusedEmbedding<HostSpace>::scratch(Inputs<T> const& inputs, Index width) noexcept {
-  return detail::EmbeddingBackward<T>::scratch(inputs, width);
+template <class Scalar>
+LOCKSTEP_INLINE Index FusedEmbedding<HostSpace>::scratch(Inputs<Scalar> const& inputs, Index width) noexcept {
+  return detail::EmbeddingBackward<Scalar>::scratch(inputs, width);
 }
 
-template <class T>
-LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::backward(Stream stream, Inputs<T> const& inputs, View<T const, 2> dy,
-                                                         View<T, 2> dx, Gradients<T> const& targets, T* memory) {
-  detail::EmbeddingBackward<T>{inputs, targets, dy.data, dx.data, dy.extent[1], memory}.run(stream.pool());
+template <class Scalar>
+LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::backward(Stream stream, Inputs<Scalar> const& inputs,
+                                                         View<Scalar const, 2> dy, View<Scalar, 2> dx,
+                                                         Gradients<Scalar> const& targets, Scalar* memory) {
+  detail::EmbeddingBackward<Scalar>{inputs, targets, dy.data, dx.data, dy.extent[1], memory}.run(stream.pool());
 }
 
-template <class T>
-LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::plan(Stream, Inputs<T> const& inputs, int segment, int part,
+template <class Scalar>
+LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::plan(Stream, Inputs<Scalar> const& inputs, int segment, int part,
                                                      View<std::int32_t, 1> list, Plan& plan) {
   auto const& assembly = inputs.assembly;
   auto const& layout = assembly.segments[segment];
@@ -51,9 +53,10 @@ LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::plan(Stream, Inputs<T> const& in
   plan.build(list.span());
 }
 
-template <class T>
-LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::backward_table(Stream stream, Plan const& plan, View<T const, 2> dx,
-                                                               View<T, 2> partial, View<T, 2> gradient, Write write,
+template <class Scalar>
+LOCKSTEP_INLINE void FusedEmbedding<HostSpace>::backward_table(Stream stream, Plan const& plan,
+                                                               View<Scalar const, 2> dx, View<Scalar, 2> partial,
+                                                               View<Scalar, 2> gradient, Write write,
                                                                TouchedRows const& touched, Index stride, Index first) {
   bool const by_rows = touched.words != nullptr;
   if (!by_rows && write == Write::overwrite) detail::zero_absent_rows(stream.pool(), plan, gradient);

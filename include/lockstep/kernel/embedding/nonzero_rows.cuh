@@ -11,8 +11,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One block finds 64 rows, a word of bits. Its warps take them in turn.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void find_nonzero_rows(T const* table, Index rows, Index width, std::uint64_t* words) {
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void find_nonzero_rows(Scalar const* table, Index rows, Index width, std::uint64_t* words) {
   constexpr Index in_word = 64, warps = BlockTeam::size / WarpTeam::size;
   __shared__ int nonzero[in_word];
   for (auto word = BlockTeam::first(); word * in_word < rows; word += BlockTeam::count()) {
@@ -21,7 +21,7 @@ LOCKSTEP_CUDA_KERNEL void find_nonzero_rows(T const* table, Index rows, Index wi
       auto const* const x = table + (first + row) * width;
       int any = 0;
       for (auto i = WarpTeam::member(); i < width; i += WarpTeam::size)
-        any |= x[i] != T{0} || std::signbit(x[i]) ? 1 : 0;
+        any |= x[i] != Scalar{0} || std::signbit(x[i]) ? 1 : 0;
       any = WarpTeam::largest(any);
       if (WarpTeam::member() == 0) nonzero[row] = any;
     }
@@ -35,14 +35,16 @@ LOCKSTEP_CUDA_KERNEL void find_nonzero_rows(T const* table, Index rows, Index wi
   }
 }
 
-template <class T>
-LOCKSTEP_CUDA_KERNEL void pack_rows(T const* table, Index width, std::int32_t const* rows, Index count, T* packed) {
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void pack_rows(Scalar const* table, Index width, std::int32_t const* rows, Index count,
+                                    Scalar* packed) {
   for (auto k = WarpTeam::first(); k < count; k += WarpTeam::count())
     for (auto i = WarpTeam::member(); i < width; i += WarpTeam::size)
       packed[k * width + i] = table[Index{rows[k]} * width + i];
 }
-template <class T>
-LOCKSTEP_CUDA_KERNEL void unpack_rows(T const* packed, Index width, std::int32_t const* rows, Index count, T* table) {
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void unpack_rows(Scalar const* packed, Index width, std::int32_t const* rows, Index count,
+                                      Scalar* table) {
   for (auto k = WarpTeam::first(); k < count; k += WarpTeam::count())
     for (auto i = WarpTeam::member(); i < width; i += WarpTeam::size)
       table[Index{rows[k]} * width + i] = packed[k * width + i];
@@ -53,28 +55,28 @@ LOCKSTEP_CUDA_KERNEL void unpack_rows(T const* packed, Index width, std::int32_t
 
 /// Sets bit r % 64 of word r / 64 if row r has an element other than +0, and clears it if not; queued on the stream.
 /// @shape table [rows, width]   @shape words [TouchedRows::words_for(rows)] in device memory
-template <class T>
-void find_nonzero_rows(memory::Stream<CudaSpace> stream, TensorView<T const, 2, CudaSpace> table,
+template <class Scalar>
+void find_nonzero_rows(memory::Stream<CudaSpace> stream, TensorView<Scalar const, 2, CudaSpace> table,
                        std::uint64_t* words) {
   constexpr Index max_blocks = Index{1} << 20;
   auto const blocks = std::min((table.extent[0] + 63) / 64, max_blocks);
   detail::launch_grid("kernel::find_nonzero_rows", stream, static_cast<unsigned>(blocks), detail::threads_per_block,
-                      detail::find_nonzero_rows<T>, table.data, table.extent[0], table.extent[1], words);
+                      detail::find_nonzero_rows<Scalar>, table.data, table.extent[0], table.extent[1], words);
 }
 /// Copies rows of a table to contiguous memory: packed[k] = table[rows[k]] for k < count; queued on the stream.
 /// @shape table [., width]   @shape rows [count] in device memory   @shape packed [count, width]
-template <class T>
-void pack_rows(memory::Stream<CudaSpace> stream, T const* table, Index width, std::int32_t const* rows, Index count,
-               T* packed) {
-  detail::launch_teams<detail::WarpTeam>("kernel::pack_rows", stream, count, detail::pack_rows<T>, table, width, rows,
-                                         count, packed);
+template <class Scalar>
+void pack_rows(memory::Stream<CudaSpace> stream, Scalar const* table, Index width, std::int32_t const* rows,
+               Index count, Scalar* packed) {
+  detail::launch_teams<detail::WarpTeam>("kernel::pack_rows", stream, count, detail::pack_rows<Scalar>, table, width,
+                                         rows, count, packed);
 }
 /// Copies them back: table[rows[k]] = packed[k] for k < count. All rows[k] are different.
-template <class T>
-void unpack_rows(memory::Stream<CudaSpace> stream, T const* packed, Index width, std::int32_t const* rows, Index count,
-                 T* table) {
-  detail::launch_teams<detail::WarpTeam>("kernel::unpack_rows", stream, count, detail::unpack_rows<T>, packed, width,
-                                         rows, count, table);
+template <class Scalar>
+void unpack_rows(memory::Stream<CudaSpace> stream, Scalar const* packed, Index width, std::int32_t const* rows,
+                 Index count, Scalar* table) {
+  detail::launch_teams<detail::WarpTeam>("kernel::unpack_rows", stream, count, detail::unpack_rows<Scalar>, packed,
+                                         width, rows, count, table);
 }
 
 }}}  // namespace lockstep::kernel

@@ -52,8 +52,8 @@ struct TouchedRows {
   }
 
   /// Calls f(begin, end, touched) for the longest runs of rows in [first, last) with equal bits, in order.
-  template <class F>
-  [[gnu::always_inline]] void for_runs(Index first, Index last, F&& f) const {
+  template <class Function>
+  [[gnu::always_inline]] void for_runs(Index first, Index last, Function&& f) const {
     while (first < last) {
       auto const end = end_of_run(first, last);
       f(first, end, contains(first));
@@ -64,8 +64,9 @@ struct TouchedRows {
 
 /// Calls f(begin, end) in order for the parts of [begin, end) of an arena whose gradient was written: all except the
 /// untouched rows of `tables`. The tables are in the order of the arena.
-template <class F>
-[[gnu::always_inline]] inline void for_written(std::span<TouchedRows const> tables, Index begin, Index end, F&& f) {
+template <class Function>
+[[gnu::always_inline]] inline void for_written(std::span<TouchedRows const> tables, Index begin, Index end,
+                                               Function&& f) {
   for (auto const& table : tables) {
     if (table.rows * table.width == 0 || table.end() <= begin) continue;
     if (table.offset >= end || begin >= end) break;

@@ -16,12 +16,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Computes c = beta * c + bias in each row; a null bias is skipped.
-template <class T>
-void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorView<T, 2, CudaSpace> c, T const* bias) {
+template <class Scalar>
+void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<Scalar> beta, TensorView<Scalar, 2, CudaSpace> c,
+                   Scalar const* bias) {
   for_elements("kernel::Gemm", stream, c.size(), [=] __device__(Index i) {
-    auto sum = bias ? static_cast<Accumulate<T>>(bias[i % c.extent[1]]) : Accumulate<T>{0};
-    if (beta != 0) sum += beta * static_cast<Accumulate<T>>(c.data[i]);
-    c.data[i] = static_cast<T>(sum);
+    auto sum = bias ? static_cast<Accumulate<Scalar>>(bias[i % c.extent[1]]) : Accumulate<Scalar>{0};
+    if (beta != 0) sum += beta * static_cast<Accumulate<Scalar>>(c.data[i]);
+    c.data[i] = static_cast<Scalar>(sum);
   });
 }
 
@@ -38,51 +39,52 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// @determinism bitwise run to run, on one kind of GPU and version of cuBLASLt
   /// @throws ShapeError if the shapes disagree; reports both
   /// @throws CudaError if cuBLASLt rejects the product
-  template <class T, class C = T>
-  static void multiply(Stream stream, Accumulate<T> alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
-                       Transpose b_transpose, Accumulate<T> beta, Matrix<C> c,
-                       std::type_identity_t<C> const* bias = nullptr) {
+  template <class Scalar, class Result = Scalar>
+  static void multiply(Stream stream, Accumulate<Scalar> alpha, Matrix<Scalar const> a, Transpose a_transpose,
+                       Matrix<Scalar const> b, Transpose b_transpose, Accumulate<Scalar> beta, Matrix<Result> c,
+                       std::type_identity_t<Result> const* bias = nullptr) {
     auto kind = described(a, a_transpose, b, b_transpose, c);
     if (c.empty()) return;
     // cuBLASLt accepts no empty operands and no bias in double, and gets no unaligned bias.
-    bool const fused_bias = bias && kind.k > 0 && takes_bias<T>(bias);
+    bool const fused_bias = bias && kind.k > 0 && takes_bias<Scalar>(bias);
     kind.with_bias = fused_bias;
     if (kind.k > 0)
       stream.persistent<detail::LtProducts>().multiply(stream, kind, alpha, a.data, b.data, beta, c.data,
                                                        fused_bias ? bias : nullptr);
     if (kind.k == 0 || (bias && !fused_bias))
-      detail::scale_and_add<C>(stream, kind.k > 0 ? Accumulate<T>{1} : beta, c, bias);
+      detail::scale_and_add<Result>(stream, kind.k > 0 ? Accumulate<Scalar>{1} : beta, c, bias);
   }
 
   /// Matrices of equal shape at equal distances, in elements; a distance of 0 repeats the first matrix.
-  template <class T>
+  template <class Scalar>
   struct Each {
-    Matrix<T> first;
+    Matrix<Scalar> first;
     Index stride;
   };
   /// Vectors of equal length at equal distances, or none.
-  template <class T>
+  template <class Scalar>
   struct EachVector {
-    T* first = nullptr;
+    Scalar* first = nullptr;
     Index stride = 0;
   };
   /// Computes C = op(A) op(B) + beta * C for `count` products of equal shapes in one call. With `bias`, adds it to each
   /// row.
   /// @returns false without any work if cuBLASLt has no such kernel; compute the products one by one then
-  template <class T, class C>
-  [[nodiscard]] static bool try_multiply_each(Stream stream, Index count, Each<T const> a, Transpose a_transpose,
-                                              Each<T const> b, Transpose b_transpose, Accumulate<T> beta, Each<C> c,
-                                              EachVector<C const> bias = {}) {
+  template <class Scalar, class Result>
+  [[nodiscard]] static bool try_multiply_each(Stream stream, Index count, Each<Scalar const> a, Transpose a_transpose,
+                                              Each<Scalar const> b, Transpose b_transpose, Accumulate<Scalar> beta,
+                                              Each<Result> c, EachVector<Result const> bias = {}) {
     auto kind = described(a.first, a_transpose, b.first, b_transpose, c.first);
     if (c.first.empty() || kind.k == 0 || a.stride < 0 || b.stride < 0 || c.stride < 0) return false;
     kind.with_bias = bias.first != nullptr;
-    if (bias.first && (bias.stride < 0 || !takes_bias<T>(bias.first) || !takes_bias<T>(bias.first + bias.stride)))
+    if (bias.first &&
+        (bias.stride < 0 || !takes_bias<Scalar>(bias.first) || !takes_bias<Scalar>(bias.first + bias.stride)))
       return false;
     kind.batch = {count, a.stride, b.stride, c.stride, bias.stride};
     kind.alignment =
         std::min(kind.alignment, alignment(a.first.data + a.stride, b.first.data + b.stride, c.first.data + c.stride));
-    return stream.persistent<detail::LtProducts>().try_multiply<T, C>(stream, kind, 1, a.first.data, b.first.data, beta,
-                                                                      c.first.data, bias.first);
+    return stream.persistent<detail::LtProducts>().try_multiply<Scalar, Result>(
+        stream, kind, 1, a.first.data, b.first.data, beta, c.first.data, bias.first);
   }
 
   /// Allows matrix products of floats on this stream to round their factors to TF32, which has 10 bits of fraction, for
@@ -113,24 +115,24 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   }
 
  private:
-  template <class T, class C>
-  [[nodiscard]] static detail::LtProduct described(Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
-                                                   Transpose b_transpose, Matrix<C> c) {
+  template <class Scalar, class Result>
+  [[nodiscard]] static detail::LtProduct described(Matrix<Scalar const> a, Transpose a_transpose,
+                                                   Matrix<Scalar const> b, Transpose b_transpose, Matrix<Result> c) {
     bool const a_turned = a_transpose == Transpose::yes, b_turned = b_transpose == Transpose::yes;
     auto const m = a.extent[a_turned ? 1 : 0], k = a.extent[a_turned ? 0 : 1];
     auto const n = b.extent[b_turned ? 0 : 1], b_rows = b.extent[b_turned ? 1 : 0];
     expect<ShapeError>(k == b_rows && c.extent[0] == m && c.extent[1] == n, [&] {
       return "Gemm: op(A) is " + to_string(Extents<2>{m, k}) + ", op(B) is " + to_string(Extents<2>{b_rows, n}) +
-             " and C is " + to_string(c.extent) +
-             "; A's columns must equal B's rows, and C must have A's rows and B's columns";
+             " and Result is " + to_string(c.extent) +
+             "; A's columns must equal B's rows, and Result must have A's rows and B's columns";
     });
-    return {
-        detail::lt_type<T>, detail::lt_type<C>, a_turned, b_turned, false, m, n, k, alignment(a.data, b.data, c.data)};
+    return {detail::lt_type<Scalar>,          detail::lt_type<Result>, a_turned, b_turned, false, m, n, k,
+            alignment(a.data, b.data, c.data)};
   }
   /// Whether cuBLASLt may get this bias.
-  template <class T>
+  template <class Scalar>
   [[nodiscard]] static bool takes_bias(void const* bias) noexcept {
-    return !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
+    return !std::is_same_v<Scalar, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
   }
   /// Returns the largest power of two up to 16 that divides all addresses. A larger alignment changes no algorithm.
   [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept {

@@ -37,16 +37,16 @@ struct Gemm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree; reports both
   /// @source direct from the definition, blocked so that the packed part of B stays in cache
-  template <class T>
-  static void multiply(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
-                       Transpose b_transpose, T beta, Matrix<T> c) {
+  template <class Scalar>
+  static void multiply(Stream stream, Scalar alpha, Matrix<Scalar const> a, Transpose a_transpose,
+                       Matrix<Scalar const> b, Transpose b_transpose, Scalar beta, Matrix<Scalar> c) {
     multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c));
   }
 
   /// Computes the described matrix product. Calls `epilogue(row, rows, column, columns)` for each part of C when it is
   /// complete and still in cache, on the thread that computed it.
-  template <class T>
-  static void multiply(Stream stream, detail::GemmBlock<T> const& all, detail::GemmEpilogue epilogue = {}) {
+  template <class Scalar>
+  static void multiply(Stream stream, detail::GemmBlock<Scalar> const& all, detail::GemmEpilogue epilogue = {}) {
     auto const size = part(all.m, all.n, stream.pool().threads());
     Index const rows = (all.m + size[0] - 1) / size[0], columns = (all.n + size[1] - 1) / size[1];
     stream.pool().run(rows * columns, [&](Index task) {
@@ -64,26 +64,27 @@ struct Gemm<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
   /// Checks the shapes and returns the matrix product as a block.
-  template <class T>
-  [[nodiscard]] static detail::GemmBlock<T> described(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose,
-                                                      Matrix<T const> b, Transpose b_transpose, T beta, Matrix<T> c) {
-    auto const view = [](Matrix<T const> x, Transpose transpose) {
-      return transpose == Transpose::no ? detail::Strided<T const>{x.data, x.extent[1], 1}
-                                        : detail::Strided<T const>{x.data, 1, x.extent[1]};
+  template <class Scalar>
+  [[nodiscard]] static detail::GemmBlock<Scalar> described(Stream stream, Scalar alpha, Matrix<Scalar const> a,
+                                                           Transpose a_transpose, Matrix<Scalar const> b,
+                                                           Transpose b_transpose, Scalar beta, Matrix<Scalar> c) {
+    auto const view = [](Matrix<Scalar const> x, Transpose transpose) {
+      return transpose == Transpose::no ? detail::Strided<Scalar const>{x.data, x.extent[1], 1}
+                                        : detail::Strided<Scalar const>{x.data, 1, x.extent[1]};
     };
-    auto const rows = [](Matrix<T const> x, Transpose t) { return x.extent[t == Transpose::no ? 0 : 1]; };
-    auto const columns = [](Matrix<T const> x, Transpose t) { return x.extent[t == Transpose::no ? 1 : 0]; };
-    detail::GemmBlock<T> block{.m = rows(a, a_transpose),
-                               .n = columns(b, b_transpose),
-                               .k = columns(a, a_transpose),
-                               .alpha = alpha,
-                               .a = view(a, a_transpose),
-                               .b = view(b, b_transpose),
-                               .beta = beta,
-                               .c = c.data,
-                               .c_row = c.extent[1],
-                               .bias = nullptr,
-                               .rounded = detail::RoundedProducts::of(stream)};
+    auto const rows = [](Matrix<Scalar const> x, Transpose t) { return x.extent[t == Transpose::no ? 0 : 1]; };
+    auto const columns = [](Matrix<Scalar const> x, Transpose t) { return x.extent[t == Transpose::no ? 1 : 0]; };
+    detail::GemmBlock<Scalar> block{.m = rows(a, a_transpose),
+                                    .n = columns(b, b_transpose),
+                                    .k = columns(a, a_transpose),
+                                    .alpha = alpha,
+                                    .a = view(a, a_transpose),
+                                    .b = view(b, b_transpose),
+                                    .beta = beta,
+                                    .c = c.data,
+                                    .c_row = c.extent[1],
+                                    .bias = nullptr,
+                                    .rounded = detail::RoundedProducts::of(stream)};
     expect<ShapeError>(block.k == rows(b, b_transpose) && c.extent[0] == block.m && c.extent[1] == block.n, [&] {
       return "Gemm: op(A) is " + to_string(Extents<2>{block.m, block.k}) + ", op(B) is " +
              to_string(Extents<2>{rows(b, b_transpose), block.n}) + " and C is " + to_string(c.extent) +

@@ -16,8 +16,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes a matrix product on the calling thread with the best implementation. For kernels that are themselves one
 /// task of the pool. Calls `epilogue(row, rows, column, columns)` for each part of C as soon as it is complete.
-template <class T>
-void multiply_on_this_thread(GemmBlock<T> const& block, GemmEpilogue epilogue = {}) {
+template <class Scalar>
+void multiply_on_this_thread(GemmBlock<Scalar> const& block, GemmEpilogue epilogue = {}) {
 #if defined(LOCKSTEP_BLAS)
   if (products_by_blas()) {
     multiply_blas(block);

@@ -12,18 +12,20 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Products of small matrices with an operand that is packed once and used many times, with one of the tiles.
-template <class T, class Tile>
+template <class Scalar, class Tile>
 struct PackedProduct {
   /// Returns the number of columns when packed: a multiple of the tile's columns.
   [[nodiscard]] static constexpr Index columns(Index count) noexcept {
     return (count + Tile::columns - 1) / Tile::columns * Tile::columns;
   }
   /// Packs B [depth, count] for `multiply`; writes depth * columns(count) elements.
-  static void pack(Strided<T const> b, Index depth, Index count, T* packed) { Tile::pack(b, depth, count, packed); }
+  static void pack(Strided<Scalar const> b, Index depth, Index count, Scalar* packed) {
+    Tile::pack(b, depth, count, packed);
+  }
   /// Computes C [m, n] = alpha A B + beta C, where A is [m, k]. B is the first k rows and n columns of a matrix that
   /// was packed with `depth` rows. Columns of C after B's last are zero.
-  static void multiply(Index m, Index n, Index k, T alpha, Strided<T const> a, T const* packed, Index depth, T beta,
-                       T* c, Index c_row) {
+  static void multiply(Index m, Index n, Index k, Scalar alpha, Strided<Scalar const> a, Scalar const* packed,
+                       Index depth, Scalar beta, Scalar* c, Index c_row) {
     for (Index j = 0; j < n; j += Tile::columns)
       for (Index i = 0; i < m; i += Tile::rows)
         Tile::multiply({.rows = std::min(Tile::rows, m - i),
@@ -44,10 +46,10 @@ struct PackedProduct {
 };
 
 /// Calls f(PackedProduct) with the best tile for this processor.
-template <class T, class F>
-decltype(auto) with_packed_product(F&& f) {
+template <class Scalar, class Function>
+decltype(auto) with_packed_product(Function&& f) {
   return with_compiled_set(gemm_instruction_set(), [&f](auto compiled) -> decltype(auto) {
-    return f(PackedProduct<T, typename TileOf<T, compiled()>::Narrow>{});
+    return f(PackedProduct<Scalar, typename TileOf<Scalar, compiled()>::Narrow>{});
   });
 }
 

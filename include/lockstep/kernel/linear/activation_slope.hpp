@@ -7,10 +7,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Slope of the activation and dropout that computed a layer's input x. A backward pass through both the
 /// layer and the activation multiplies by it. None by default.
-template <class T, class Space>
+template <class Scalar, class Space>
 struct ActivationSlope {
-  TensorView<T const, 2, Space> factors{};  ///< [as x], kept by the forward pass; gelu needs them
-  Accumulate<T> positive{0};  ///< without factors: slope of a positive x; other x have slope 0, as for relu
+  TensorView<Scalar const, 2, Space> factors{};  ///< [as x], kept by the forward pass; gelu needs them
+  Accumulate<Scalar> positive{0};  ///< without factors: slope of a positive x; other x have slope 0, as for relu
 
   [[nodiscard]] bool given() const noexcept { return factors.data || positive > 0; }
 };

@@ -12,17 +12,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism as for Gemm
 template <>
 struct GatedLinear<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
-                      Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Matrix<Scalar const> gate, Matrix<Scalar> slope, Matrix<Scalar> y) {
     expect<ShapeError>(gate.extent == y.extent && (!slope.data || slope.extent == y.extent), [&] {
       return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
              " and their slopes " + to_string(slope.extent) + "; the three must have equal shapes";
     });
-    Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
+    Linear<CudaSpace>::forward<Scalar>(stream, x, weight, bias, y);
     auto const name = "kernel::GatedLinear::forward";
-    detail::for_vectorized<T>(name, stream, y.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-      detail::AccessNumbers<T> values;
+    detail::for_vectorized<Scalar>(name, stream, y.size(), [=] __device__(detail::WidestAccess<Scalar> const& access) {
+      detail::AccessNumbers<Scalar> values;
       access.load_as(y.data, values);
       if (slope.data) access.multiply(slope.data, values);
       access.load_as(gate.data, values);
@@ -30,11 +30,11 @@ struct GatedLinear<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class T>
-  static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope) {
+  template <class Scalar>
+  static void backward(Stream stream, Vector<Scalar const> dy, Vector<Scalar> gate, Vector<Scalar> slope) {
     auto const name = "kernel::GatedLinear::backward";
-    detail::for_vectorized<T>(name, stream, dy.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-      detail::AccessNumbers<T> gradients;
+    detail::for_vectorized<Scalar>(name, stream, dy.size(), [=] __device__(detail::WidestAccess<Scalar> const& access) {
+      detail::AccessNumbers<Scalar> gradients;
       access.load_as(dy.data, gradients);
       access.multiply(gate.data, gradients);
       access.multiply(slope.data, gradients);

@@ -22,15 +22,15 @@ struct GatedLinear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape gate, slope, y [rows, outputs]
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree; reports both
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
-                      Matrix<T const> gate, Matrix<T> slope, Matrix<T> y);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Matrix<Scalar const> gate, Matrix<Scalar> slope, Matrix<Scalar> y);
 
   /// Computes gate *= dy and slope *= dy, which are then the gradients of h and of the gates' input.
   /// @shape dy, gate, slope [n]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope);
+  template <class Scalar>
+  static void backward(Stream stream, Vector<Scalar const> dy, Vector<Scalar> gate, Vector<Scalar> slope);
 };
 
 }}}  // namespace lockstep::kernel

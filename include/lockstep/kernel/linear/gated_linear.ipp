@@ -4,16 +4,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void GatedLinear<HostSpace>::forward(Stream stream, Matrix<T const> x, Matrix<T const> weight,
-                                                     Vector<T const> bias, Matrix<T const> gate, Matrix<T> slope,
-                                                     Matrix<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void GatedLinear<HostSpace>::forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                                                     Vector<Scalar const> bias, Matrix<Scalar const> gate,
+                                                     Matrix<Scalar> slope, Matrix<Scalar> y) {
   auto const width = y.extent[1];
   expect<ShapeError>(gate.extent == y.extent && (!slope.data || slope.extent == y.extent), [&] {
     return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
            " and their slopes " + to_string(slope.extent) + "; the three must have equal shapes";
   });
-  auto block = Gemm<HostSpace>::described<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
+  auto block = Gemm<HostSpace>::described<Scalar>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
   block.bias = bias.data;
   Gemm<HostSpace>::multiply(stream, block, [&](Index first, Index rows, Index column, Index columns) {
     with_best_instructions([=] {
@@ -27,9 +27,9 @@ LOCKSTEP_INLINE void GatedLinear<HostSpace>::forward(Stream stream, Matrix<T con
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void GatedLinear<HostSpace>::backward(Stream stream, Vector<T const> dy, Vector<T> gate,
-                                                      Vector<T> slope) {
+template <class Scalar>
+LOCKSTEP_INLINE void GatedLinear<HostSpace>::backward(Stream stream, Vector<Scalar const> dy, Vector<Scalar> gate,
+                                                      Vector<Scalar> slope) {
   stream.pool().for_ranges(dy.size(), 4096, [=](Index begin, Index end) {
     with_best_instructions([=] {
       for (Index i = begin; i < end; ++i) gate.data[i] *= dy.data[i];

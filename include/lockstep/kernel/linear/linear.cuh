@@ -27,31 +27,32 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Matrix<Scalar> y) {
     expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
       return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
              "; bias needs one element per row of weight";
     });
-    Gemm<CudaSpace>::multiply<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y, bias.data);
+    Gemm<CudaSpace>::multiply<Scalar>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y, bias.data);
   }
 
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
-                      Activation activation, RowDropout<CudaSpace> dropout, Matrix<T> y, Matrix<T> slope) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Activation activation, RowDropout<CudaSpace> dropout, Matrix<Scalar> y, Matrix<Scalar> slope) {
     bool const gelu = activation == Activation::gelu;
     auto* const slopes = gelu ? slope.data : nullptr;
     forward(stream, x, weight, bias, slopes ? slope : y);
     if (activation == Activation::none && !dropout.mask.active()) return;
-    detail::queue_activation<T>(stream, activation, dropout, y.extent[0], y.extent[1], y.data, slopes);
+    detail::queue_activation<Scalar>(stream, activation, dropout, y.extent[0], y.extent[1], y.data, slopes);
   }
 
-  template <class T>
-  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> h,
-                           Matrix<T> y) {
+  template <class Scalar>
+  static void forward_gelu(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                           Vector<Scalar const> bias, Matrix<Scalar> h, Matrix<Scalar> y) {
     forward(stream, x, weight, bias, h);
     Extents<1> const flat{h.size()};
-    Elementwise<CudaSpace>::template forward<Gelu, T>(stream, h.reshape(flat), y.reshape(flat));
+    Elementwise<CudaSpace>::template forward<Gelu, Scalar>(stream, h.reshape(flat), y.reshape(flat));
   }
   /// Returns all rows: several launches cost more than reads from outside the cache.
   [[nodiscard]] static Index rows_per_pass(Stream, Index rows) noexcept { return rows; }
@@ -60,112 +61,120 @@ struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
     return ChannelBias<CudaSpace>::partial_elements(rows, outputs);
   }
 
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       ActivationSlope<T, CudaSpace> slope, Matrix<T> dx, Write dx_write, Matrix<Accumulate<T>> dweight,
-                       Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                       ActivationSlope<Scalar, CudaSpace> slope, Matrix<Scalar> dx, Write dx_write,
+                       Matrix<Accumulate<Scalar>> dweight, Write dweight_write, Vector<Accumulate<Scalar>> dbias,
+                       Write dbias_write, Accumulate<Scalar>* partial) {
+    using Sum = Accumulate<Scalar>;
     auto const beta = [](Write write) { return write == Write::add ? Sum{1} : Sum{0}; };
     if (dx.data) {
-      Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no,
-                                   slope.given() ? Sum{0} : beta(dx_write), dx);
+      Gemm<CudaSpace>::multiply<Scalar>(stream, 1, dy, Transpose::no, weight, Transpose::no,
+                                        slope.given() ? Sum{0} : beta(dx_write), dx);
       auto const name = "kernel::Linear::backward";
       if (slope.factors.data) {
-        detail::for_vectorized<T>(name, stream, dx.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-          detail::AccessNumbers<T> slopes;
-          access.load_as(slope.factors.data, slopes);
-          access.multiply(dx.data, slopes);
-        });
+        detail::for_vectorized<Scalar>(name, stream, dx.size(),
+                                       [=] __device__(detail::WidestAccess<Scalar> const& access) {
+                                         detail::AccessNumbers<Scalar> slopes;
+                                         access.load_as(slope.factors.data, slopes);
+                                         access.multiply(dx.data, slopes);
+                                       });
       } else if (slope.given()) {
-        detail::for_vectorized<T>(name, stream, dx.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-          detail::AccessNumbers<T> gradients, inputs;
-          access.load_as(dx.data, gradients);
-          access.load_as(x.data, inputs);
-          for (int j = 0; j < access.size; ++j)
-            gradients[j] = inputs[j] <= Sum{0} ? Sum{0} : static_cast<Sum>(gradients[j] * slope.positive);
-          access.put(gradients, dx.data);
-        });
+        detail::for_vectorized<Scalar>(
+            name, stream, dx.size(), [=] __device__(detail::WidestAccess<Scalar> const& access) {
+              detail::AccessNumbers<Scalar> gradients, inputs;
+              access.load_as(dx.data, gradients);
+              access.load_as(x.data, inputs);
+              for (int j = 0; j < access.size; ++j)
+                gradients[j] = inputs[j] <= Sum{0} ? Sum{0} : static_cast<Sum>(gradients[j] * slope.positive);
+              access.put(gradients, dx.data);
+            });
       }
     }
-    Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
-    if (dbias.data) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
+    Gemm<CudaSpace>::multiply<Scalar>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+    if (dbias.data) ChannelBias<CudaSpace>::backward<Scalar>(stream, dy, dbias, dbias_write, partial);
   }
 
   /// Computes y_i = x weight_i^T + bias_i for several layers of equal shapes, in one matrix product if their parameters
   /// are stored at equal distances. Biases are all null or all given.
   /// @shape y [layers * rows, outputs]: the results one after the other
-  template <class T, std::size_t layers>
-  static void forward_each(Stream stream, Matrix<T const> x, std::array<Matrix<T const>, layers> const& weights,
-                           std::array<Vector<T const>, layers> const& biases, Matrix<T> y) {
+  template <class Scalar, std::size_t layers>
+  static void forward_each(Stream stream, Matrix<Scalar const> x,
+                           std::array<Matrix<Scalar const>, layers> const& weights,
+                           std::array<Vector<Scalar const>, layers> const& biases, Matrix<Scalar> y) {
     using Product = Gemm<CudaSpace>;
     auto const part = parts<layers>(y);
     auto const weight_stride = stride_of(weights), bias_stride = stride_of(biases);
     if (weight_stride && bias_stride &&
-        Product::try_multiply_each<T, T>(stream, layers, {x, 0}, Transpose::no, {weights[0], *weight_stride},
-                                         Transpose::yes, 0, {part[0], part[0].size()}, {biases[0].data, *bias_stride}))
+        Product::try_multiply_each<Scalar, Scalar>(stream, layers, {x, 0}, Transpose::no, {weights[0], *weight_stride},
+                                                   Transpose::yes, 0, {part[0], part[0].size()},
+                                                   {biases[0].data, *bias_stride}))
       return;
-    for (std::size_t i = 0; i < layers; ++i) forward<T>(stream, x, weights[i], biases[i], part[i]);
+    for (std::size_t i = 0; i < layers; ++i) forward<Scalar>(stream, x, weights[i], biases[i], part[i]);
   }
 
   /// Computes `backward` for layers whose outputs `forward_each` computed: dx is the sum of their gradients, in order.
   /// Biases are all null or all given.
   /// @shape dy [layers * rows, outputs]   @shape partial [layers * partial_elements], overwritten
-  template <class T, std::size_t layers>
-  static void backward_each(Stream stream, Matrix<T const> dy, Matrix<T const> x,
-                            std::array<Matrix<T const>, layers> const& weights, Matrix<T> dx, Write dx_write,
-                            std::array<Matrix<Accumulate<T>>, layers> const& dweights,
+  template <class Scalar, std::size_t layers>
+  static void backward_each(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                            std::array<Matrix<Scalar const>, layers> const& weights, Matrix<Scalar> dx, Write dx_write,
+                            std::array<Matrix<Accumulate<Scalar>>, layers> const& dweights,
                             std::array<Write, layers> const& dweight_writes,
-                            std::array<Vector<Accumulate<T>>, layers> const& dbiases,
-                            std::array<Write, layers> const& dbias_writes, Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
+                            std::array<Vector<Accumulate<Scalar>>, layers> const& dbiases,
+                            std::array<Write, layers> const& dbias_writes, Accumulate<Scalar>* partial) {
+    using Sum = Accumulate<Scalar>;
     using Product = Gemm<CudaSpace>;
     auto const part = parts<layers>(dy);
     if (dx.data)
       for (std::size_t i = 0; i < layers; ++i)
-        Product::multiply<T>(stream, 1, part[i], Transpose::no, weights[i], Transpose::no,
-                             i > 0 || dx_write == Write::add ? Sum{1} : Sum{0}, dx);
+        Product::multiply<Scalar>(stream, 1, part[i], Transpose::no, weights[i], Transpose::no,
+                                  i > 0 || dx_write == Write::add ? Sum{1} : Sum{0}, dx);
     bool together = false;
     // The sums over rows are long. In float, cuBLASLt's heuristics split them in single products only (on an H200).
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(Scalar) == 2) {
       auto const all = [&](Write write) { return std::ranges::count(dweight_writes, write) == Index{layers}; };
       bool const adds = all(Write::add);
       auto const stride = stride_of(dweights);
-      together = stride && (adds || all(Write::overwrite)) &&
-                 Product::try_multiply_each<T, Sum>(stream, layers, {part[0], part[0].size()}, Transpose::yes, {x, 0},
-                                                    Transpose::no, adds ? Sum{1} : Sum{0}, {dweights[0], *stride});
+      together =
+          stride && (adds || all(Write::overwrite)) &&
+          Product::try_multiply_each<Scalar, Sum>(stream, layers, {part[0], part[0].size()}, Transpose::yes, {x, 0},
+                                                  Transpose::no, adds ? Sum{1} : Sum{0}, {dweights[0], *stride});
     }
     for (std::size_t i = 0; i < layers && !together; ++i)
-      Product::multiply<T>(stream, 1, part[i], Transpose::yes, x, Transpose::no,
-                           dweight_writes[i] == Write::add ? Sum{1} : Sum{0}, dweights[i]);
+      Product::multiply<Scalar>(stream, 1, part[i], Transpose::yes, x, Transpose::no,
+                                dweight_writes[i] == Write::add ? Sum{1} : Sum{0}, dweights[i]);
     if (!dbiases[0].data) return;
     auto const target = [&](std::size_t i) {
       return i < layers ? detail::ColumnTarget<Sum>{dbiases[i].data, dbias_writes[i]} : detail::ColumnTarget<Sum>{};
     };
-    detail::sum_matrix_columns<T, layers>("kernel::Linear::backward_each", stream, part[0].extent[0], dy.extent[1],
-                                          dy.data, partial, target(0), target(1), target(2));
+    detail::sum_matrix_columns<Scalar, layers>("kernel::Linear::backward_each", stream, part[0].extent[0], dy.extent[1],
+                                               dy.data, partial, target(0), target(1), target(2));
   }
 
   [[nodiscard]] static Index recomputed_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
 
-  template <class T>
-  static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
-                                    Matrix<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
-                                    Write dbias_write, Accumulate<T>* partial, T* recomputed) {
-    Matrix<T> const x{recomputed, h.extent};
+  template <class Scalar>
+  static void backward_through_gelu(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar> h,
+                                    Matrix<Scalar const> weight, Matrix<Accumulate<Scalar>> dweight,
+                                    Write dweight_write, Vector<Accumulate<Scalar>> dbias, Write dbias_write,
+                                    Accumulate<Scalar>* partial, Scalar* recomputed) {
+    Matrix<Scalar> const x{recomputed, h.extent};
     Extents<1> const flat{h.size()};
     auto const before = h.reshape(flat), activated = x.reshape(flat);
-    Elementwise<CudaSpace>::template forward<Gelu, T>(stream, before, activated, before);
-    backward<T>(stream, dy, x, weight, {}, {}, Write::overwrite, dweight, dweight_write, dbias, dbias_write, partial);
+    Elementwise<CudaSpace>::template forward<Gelu, Scalar>(stream, before, activated, before);
+    backward<Scalar>(stream, dy, x, weight, {}, {}, Write::overwrite, dweight, dweight_write, dbias, dbias_write,
+                     partial);
     // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
-    Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
-    Elementwise<CudaSpace>::template backward<Gelu, T>(stream, activated, before, before, Write::overwrite);
+    Gemm<CudaSpace>::template multiply<Scalar>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
+    Elementwise<CudaSpace>::template backward<Gelu, Scalar>(stream, activated, before, before, Write::overwrite);
   }
 
  private:
   /// Returns the equal parts of a matrix's rows.
-  template <std::size_t count, class T>
-  [[nodiscard]] static std::array<Matrix<T>, count> parts(Matrix<T> all) noexcept {
-    std::array<Matrix<T>, count> out;
+  template <std::size_t count, class Scalar>
+  [[nodiscard]] static std::array<Matrix<Scalar>, count> parts(Matrix<Scalar> all) noexcept {
+    std::array<Matrix<Scalar>, count> out;
     auto const rows = all.extent[0] / Index{count};
     for (std::size_t i = 0; i < count; ++i)
       out[i] = {all.data + static_cast<Index>(i) * rows * all.extent[1], {rows, all.extent[1]}};

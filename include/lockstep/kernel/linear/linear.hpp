@@ -34,22 +34,23 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape y [rows, outputs], overwritten
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree; reports both
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Matrix<Scalar> y);
 
   /// Computes y = dropout(f(h)) for h = x weight^T + bias and the activation f while h is in cache. For gelu also
   /// computes slope = dropout(f'(h)), unless slope is null. Other activations do not write the slope, because y
   /// determines it, see ActivationSlope.
   /// @shape y, slope [rows, outputs], overwritten
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
-                      Activation activation, RowDropout<HostSpace> dropout, Matrix<T> y, Matrix<T> slope);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Activation activation, RowDropout<HostSpace> dropout, Matrix<Scalar> y, Matrix<Scalar> slope);
 
   /// Computes h = x weight^T + bias, and y = gelu(h) while h is in cache.
   /// @shape h, y [rows, outputs], overwritten
-  template <class T>
-  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> h,
-                           Matrix<T> y);
+  template <class Scalar>
+  static void forward_gelu(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                           Vector<Scalar const> bias, Matrix<Scalar> h, Matrix<Scalar> y);
   /// Returns how many of `rows` to process through this layer and the next before the following rows. With this number
   /// y stays in cache, and weights are packed rarely enough.
   [[nodiscard]] static Index rows_per_pass(Stream stream, Index rows) noexcept;
@@ -65,10 +66,11 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape dbias [outputs]   @shape partial [partial_elements(stream, rows, inputs, outputs)], overwritten
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree; reports both
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       ActivationSlope<T, HostSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight,
-                       Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial);
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                       ActivationSlope<Scalar, HostSpace> slope, Matrix<Scalar> dx, Write dx_write,
+                       Matrix<Scalar> dweight, Write dweight_write, Vector<Scalar> dbias, Write dbias_write,
+                       Scalar* partial);
 
   /// Returns the number of elements that `backward_through_gelu` needs for x.
   [[nodiscard]] static Index recomputed_elements(Stream stream, Index rows, Index inputs) noexcept;
@@ -76,10 +78,10 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes `backward` for x = gelu(h) if only h was kept. Recomputes a bit-identical chunk of x when the chunk is
   /// processed. Overwrites h with its gradient, (dy weight) * gelu'(h).
   /// @shape h [rows, inputs]   @shape recomputed [recomputed_elements(stream, rows, inputs)], overwritten
-  template <class T>
-  static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
-                                    Matrix<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
-                                    T* partial, T* recomputed);
+  template <class Scalar>
+  static void backward_through_gelu(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar> h,
+                                    Matrix<Scalar const> weight, Matrix<Scalar> dweight, Write dweight_write,
+                                    Vector<Scalar> dbias, Write dbias_write, Scalar* partial, Scalar* recomputed);
 
  private:
   [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
@@ -90,23 +92,25 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   [[nodiscard]] static bool adds_in_place(Stream stream) noexcept;
 
   /// Calls `epilogue(row, rows, column, columns)` for each part of y while the part is in cache.
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y,
-                      detail::GemmEpilogue epilogue);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
+                      Matrix<Scalar> y, detail::GemmEpilogue epilogue);
 
   /// Drops the same elements of x and y, or only of x if y is null. One evaluation of the mask serves forward and
   /// backward.
-  template <class T>
-  static void drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column, Index count, T* x, T* y);
+  template <class Scalar>
+  static void drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column, Index count, Scalar* x,
+                   Scalar* y);
 
   /// Computes dx *= slope over a part of both.
-  template <class T>
-  static void multiply_part(ActivationSlope<T, HostSpace> slope, Matrix<T const> x, Matrix<T> dx, Index first,
-                            Index rows, Index column, Index columns);
+  template <class Scalar>
+  static void multiply_part(ActivationSlope<Scalar, HostSpace> slope, Matrix<Scalar const> x, Matrix<Scalar> dx,
+                            Index first, Index rows, Index column, Index columns);
 
   /// Computes to = the sum over the chunks, in order, or adds it to `to`.
-  template <class T>
-  static void sum_chunks(Stream stream, T const* partial, Index count, Index stride, Index size, T* to, Write write);
+  template <class Scalar>
+  static void sum_chunks(Stream stream, Scalar const* partial, Index count, Index stride, Index size, Scalar* to,
+                         Write write);
 };
 
 }}}  // namespace lockstep::kernel

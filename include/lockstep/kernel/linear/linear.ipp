@@ -4,16 +4,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<T const> x, Matrix<T const> weight,
-                                                Vector<T const> bias, Matrix<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                                                Vector<Scalar const> bias, Matrix<Scalar> y) {
   forward(stream, x, weight, bias, y, detail::GemmEpilogue{});
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<T const> x, Matrix<T const> weight,
-                                                Vector<T const> bias, Activation activation,
-                                                RowDropout<HostSpace> dropout, Matrix<T> y, Matrix<T> slope) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                                                Vector<Scalar const> bias, Activation activation,
+                                                RowDropout<HostSpace> dropout, Matrix<Scalar> y, Matrix<Scalar> slope) {
   auto const width = y.extent[1];
   bool const slopes = activation == Activation::gelu && slope.data;
   forward(stream, x, weight, bias, slopes ? slope : y, [&](Index first, Index rows, Index column, Index columns) {
@@ -32,9 +32,9 @@ LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<T const> x
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight,
-                                                     Vector<T const> bias, Matrix<T> h, Matrix<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::forward_gelu(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                                                     Vector<Scalar const> bias, Matrix<Scalar> h, Matrix<Scalar> y) {
   auto const width = y.extent[1];
   forward(stream, x, weight, bias, h, [&](Index first, Index rows, Index column, Index columns) {
     for (Index row = first; row < first + rows; ++row)
@@ -52,20 +52,21 @@ LOCKSTEP_INLINE Index Linear<HostSpace>::partial_elements(Stream stream, Index r
   return count > 1 ? (adds_in_place(stream) ? 1 : count) * (inputs + 1) * outputs : 0;
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::backward(Stream stream, Matrix<T const> dy, Matrix<T const> x,
-                                                 Matrix<T const> weight, ActivationSlope<T, HostSpace> slope,
-                                                 Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
-                                                 Vector<T> dbias, Write dbias_write, T* partial) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                                                 Matrix<Scalar const> weight, ActivationSlope<Scalar, HostSpace> slope,
+                                                 Matrix<Scalar> dx, Write dx_write, Matrix<Scalar> dweight,
+                                                 Write dweight_write, Vector<Scalar> dbias, Write dbias_write,
+                                                 Scalar* partial) {
   using Product = Gemm<HostSpace>;
-  auto const beta = [](Write write) { return write == Write::add ? T(1) : T(0); };
+  auto const beta = [](Write write) { return write == Write::add ? Scalar(1) : Scalar(0); };
   auto const rows = dy.extent[0], outputs = dy.extent[1], size = dweight.size();
   auto const to_dweight =
-      Product::described<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
-  detail::GemmBlock<T> to_dx{};
+      Product::described<Scalar>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+  detail::GemmBlock<Scalar> to_dx{};
   if (dx.data) {
-    auto const keep = slope.given() ? T(0) : beta(dx_write);
-    to_dx = Product::described<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, keep, dx);
+    auto const keep = slope.given() ? Scalar(0) : beta(dx_write);
+    to_dx = Product::described<Scalar>(stream, 1, dy, Transpose::no, weight, Transpose::no, keep, dx);
   }
   auto const dx_epilogue = [&](Index first, Index count, Index column, Index columns) {
     if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
@@ -120,11 +121,11 @@ LOCKSTEP_INLINE Index Linear<HostSpace>::recomputed_elements(Stream stream, Inde
   return std::min(rows, stream.pool().threads() * chunk_rows) * inputs;
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h,
-                                                              Matrix<T const> weight, Matrix<T> dweight,
-                                                              Write dweight_write, Vector<T> dbias, Write dbias_write,
-                                                              T* partial, T* recomputed) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::backward_through_gelu(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar> h,
+                                                              Matrix<Scalar const> weight, Matrix<Scalar> dweight,
+                                                              Write dweight_write, Vector<Scalar> dbias,
+                                                              Write dbias_write, Scalar* partial, Scalar* recomputed) {
   using Product = Gemm<HostSpace>;
   auto const rows = dy.extent[0], outputs = dy.extent[1], inputs = h.extent[1], size = dweight.size();
   auto const grain = chunk_rows, count = chunks(rows), stride = size + outputs;
@@ -132,30 +133,30 @@ LOCKSTEP_INLINE void Linear<HostSpace>::backward_through_gelu(Stream stream, Mat
   bool const weight_in_place = together || (alone && dweight_write == Write::overwrite);
   bool const bias_in_place = together || (alone && dbias_write == Write::overwrite);
   std::atomic<Index> next{0};
-  auto const chunk = [&](T* memory, Index at) {
+  auto const chunk = [&](Scalar* memory, Index at) {
     Index const begin = at * grain, end = std::min(rows, begin + grain);
     auto const first_write = [&](Write write) { return alone && begin > 0 ? Write::add : write; };
     Extents<2> const extent{end - begin, inputs};
-    Matrix<T const> const dy_here{dy.data + begin * outputs, {end - begin, outputs}};
-    Matrix<T> const x{memory, extent}, slope{h.data + begin * inputs, extent};
-    auto const multiply = [&](detail::GemmBlock<T> const& block, detail::GemmEpilogue epilogue) {
+    Matrix<Scalar const> const dy_here{dy.data + begin * outputs, {end - begin, outputs}};
+    Matrix<Scalar> const x{memory, extent}, slope{h.data + begin * inputs, extent};
+    auto const multiply = [&](detail::GemmBlock<Scalar> const& block, detail::GemmEpilogue epilogue) {
       if (together) return Product::multiply(stream, block, epilogue);
       detail::multiply_on_this_thread(block, epilogue);
     };
     Elementwise<HostSpace>::apply<Gelu>(slope.data, x.data, slope.data, slope.size());
     auto* const own = partial + (alone ? 0 : at * stride);
     auto const weight_write = first_write(together ? dweight_write : Write::overwrite);
-    multiply(Product::described<T>(stream, 1, dy_here, Transpose::yes, x, Transpose::no,
-                                   weight_write == Write::add ? T(1) : T(0),
-                                   {weight_in_place ? dweight.data : own, dweight.extent}),
+    multiply(Product::described<Scalar>(stream, 1, dy_here, Transpose::yes, x, Transpose::no,
+                                        weight_write == Write::add ? Scalar(1) : Scalar(0),
+                                        {weight_in_place ? dweight.data : own, dweight.extent}),
              {});
     if (dbias.data)
       detail::sum_rows(dy_here.data, outputs, outputs, end - begin, bias_in_place ? dbias.data : own + size,
                        first_write(together ? dbias_write : Write::overwrite));
     // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
-    multiply(Product::described<T>(stream, 1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
+    multiply(Product::described<Scalar>(stream, 1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
              [&](Index first, Index part, Index column, Index columns) {
-               multiply_part({.factors = x}, Matrix<T const>(x), slope, first, part, column, columns);
+               multiply_part({.factors = x}, Matrix<Scalar const>(x), slope, first, part, column, columns);
              });
   };
   if (together) {
@@ -176,28 +177,29 @@ LOCKSTEP_INLINE bool Linear<HostSpace>::adds_in_place(Stream stream) noexcept {
   return stream.pool().threads() == 1 && !detail::products_by_blas();
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<T const> x, Matrix<T const> weight,
-                                                Vector<T const> bias, Matrix<T> y, detail::GemmEpilogue epilogue) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
+                                                Vector<Scalar const> bias, Matrix<Scalar> y,
+                                                detail::GemmEpilogue epilogue) {
   expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
     return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
            "; bias needs one element per row of weight";
   });
-  auto block = Gemm<HostSpace>::described<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
+  auto block = Gemm<HostSpace>::described<Scalar>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
   block.bias = bias.data;
   Gemm<HostSpace>::multiply(stream, block, epilogue);
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void Linear<HostSpace>::drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column,
-                                             Index count, T* x, T* y) {
-  auto const scale = static_cast<T>(dropout.mask.scale());
+                                             Index count, Scalar* x, Scalar* y) {
+  auto const scale = static_cast<Scalar>(dropout.mask.scale());
   auto const dropped = static_cast<std::uint16_t>(dropout.mask.dropped);
   auto const position = dropout.position(row), element = dropout.element(row, width, column);
   with_best_instructions([=, mask = dropout.mask] {
     detail::for_dropout_bits(mask, position, element, count, [=](Index done, Index here, std::uint16_t const* bits) {
-      auto const multiply = [=](T* elements) {
-        for (Index i = 0; i < here; ++i) elements[done + i] *= bits[i] >= dropped ? scale : T(0);
+      auto const multiply = [=](Scalar* elements) {
+        for (Index i = 0; i < here; ++i) elements[done + i] *= bits[i] >= dropped ? scale : Scalar(0);
       };
       multiply(x);
       if (y) multiply(y);
@@ -205,9 +207,9 @@ LOCKSTEP_INLINE void Linear<HostSpace>::drop(RowDropout<HostSpace> dropout, Inde
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::multiply_part(ActivationSlope<T, HostSpace> slope, Matrix<T const> x,
-                                                      Matrix<T> dx, Index first, Index rows, Index column,
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::multiply_part(ActivationSlope<Scalar, HostSpace> slope, Matrix<Scalar const> x,
+                                                      Matrix<Scalar> dx, Index first, Index rows, Index column,
                                                       Index columns) {
   auto const width = dx.extent[1], at = first * width + column;
   auto const* const by = slope.factors.data ? slope.factors.data + at : nullptr;
@@ -218,15 +220,15 @@ LOCKSTEP_INLINE void Linear<HostSpace>::multiply_part(ActivationSlope<T, HostSpa
       if (by) {
         for (Index c = i; c < i + columns; ++c) to[c] *= by[c];
       } else {
-        for (Index c = i; c < i + columns; ++c) to[c] = from[c] <= 0 ? T(0) : to[c] * positive;
+        for (Index c = i; c < i + columns; ++c) to[c] = from[c] <= 0 ? Scalar(0) : to[c] * positive;
       }
     }
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void Linear<HostSpace>::sum_chunks(Stream stream, T const* partial, Index count, Index stride,
-                                                   Index size, T* to, Write write) {
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::sum_chunks(Stream stream, Scalar const* partial, Index count, Index stride,
+                                                   Index size, Scalar* to, Write write) {
   stream.pool().for_ranges(size, 4096, [&](Index begin, Index end) {
     detail::sum_rows(partial + begin, stride, end - begin, count, to + begin, write);
   });

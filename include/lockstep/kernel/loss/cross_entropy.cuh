@@ -18,15 +18,16 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A team processes one row. `gradient` may be the logits: after all threads have read the label's logit, each
 /// overwrites only elements that no other thread reads.
-template <class Team, class T, class Label>
+template <class Team, class Scalar, class Label>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
-    cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits, Label const* labels,
-                       float const* factors, double* losses, double* weights, T* gradient, Write write) {
-  using Sum = Accumulate<T>;
-  using Access = WidestAccess<T>;
+    cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, Scalar const* logits,
+                       Label const* labels, float const* factors, double* losses, double* weights, Scalar* gradient,
+                       Write write) {
+  using Sum = Accumulate<Scalar>;
+  using Access = WidestAccess<Scalar>;
   constexpr Index step = Team::size * Access::size;
   auto const classes = terms.classes;
-  AccessNumbers<T> values;
+  AccessNumbers<Scalar> values;
   for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
     auto const* const x = logits + row * classes;
     auto* const dx = gradient ? gradient + row * classes : nullptr;
@@ -94,10 +95,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct CrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T, class Label>
+  template <class Scalar, class Label>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
-                               Matrix<T const> logits, Vector<Label> labels, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Matrix<Scalar const> logits, Vector<Label> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
                                Vector<float const> factors = {}) {
     auto const classes = logits.extent[1];
     expect<ShapeError>(logits.extent[0] == layout.slots && labels.size() == layout.slots, [&] {
@@ -110,9 +111,10 @@ struct CrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
     terms.class_weights = stream.persistent<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
-      detail::launch_teams<Team>(
-          "kernel::CrossEntropy", stream, layout.slots, detail::cross_entropy_rows<Team, T, std::remove_const_t<Label>>,
-          layout, terms, logits.data, labels.data, factors.data, losses.data, weights.data, gradient.data, write);
+      detail::launch_teams<Team>("kernel::CrossEntropy", stream, layout.slots,
+                                 detail::cross_entropy_rows<Team, Scalar, std::remove_const_t<Label>>, layout, terms,
+                                 logits.data, labels.data, factors.data, losses.data, weights.data, gradient.data,
+                                 write);
     };
     if (classes <= classes_per_warp)
       run(detail::WarpTeam{});

@@ -32,10 +32,10 @@ struct CrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree   @throws ConfigError for a smoothing outside [0, 1]
   /// @throws DataError (at Contract::normal) for a label outside the classes
-  template <class T, class Label>
+  template <class Scalar, class Label>
   static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, CrossEntropyOptions const& options,
-                               Matrix<T const> logits, Vector<Label> labels, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Matrix<Scalar const> logits, Vector<Label> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
                                Vector<float const> factors = {});
 
  private:
@@ -66,24 +66,26 @@ struct CrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
 };
 
 // Not inline, so that programs that link the library use its code for the usual types.
-template <class T, class Label>
+template <class Scalar, class Label>
 void CrossEntropy<HostSpace>::forward_backward(Stream stream, SequenceLayout<HostSpace> layout,
-                                               CrossEntropyOptions const& options, Matrix<T const> logits,
+                                               CrossEntropyOptions const& options, Matrix<Scalar const> logits,
                                                Vector<Label> labels, Vector<double> losses, Vector<double> weights,
-                                               Matrix<T> gradient, Write write, Vector<float const> factors) {
+                                               Matrix<Scalar> gradient, Write write, Vector<float const> factors) {
   check(layout, options, logits.extent, labels);
   options.check_factors(factors, logits.extent);
   auto const classes = logits.extent[1];
-  detail::CrossEntropyRows<T, Label> const rows{layout,       {options, classes}, logits.data, labels.data, losses.data,
-                                                weights.data, gradient.data,      write,       factors.data};
+  detail::CrossEntropyRows<Scalar, Label> const rows{layout,      {options, classes}, logits.data,   labels.data,
+                                                     losses.data, weights.data,       gradient.data, write,
+                                                     factors.data};
   stream.pool().for_ranges(
       layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
       [=](Index begin, Index end) { with_best_instructions([=](auto vectors) { rows.run(vectors, begin, end); }); });
 }
 
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_CROSS_ENTROPY(T, Label) \
-  decltype(CrossEntropy<HostSpace>::forward_backward<T, Label>) CrossEntropy<HostSpace>::forward_backward<T, Label>
+#define LOCKSTEP_CROSS_ENTROPY(Scalar, Label)                        \
+  decltype(CrossEntropy<HostSpace>::forward_backward<Scalar, Label>) \
+      CrossEntropy<HostSpace>::forward_backward<Scalar, Label>
 extern template LOCKSTEP_CROSS_ENTROPY(float, std::int32_t const);
 extern template LOCKSTEP_CROSS_ENTROPY(float, std::int64_t const);
 extern template LOCKSTEP_CROSS_ENTROPY(double, std::int32_t const);

@@ -12,13 +12,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One row of the batch, which a team processes token by token.
-template <class Team, class T, class Label>
+template <class Team, class Scalar, class Label>
 struct CtcRow {
-  using Sum = Accumulate<T>;
+  using Sum = Accumulate<Scalar>;
   Index classes, tokens;
   CtcPath<Label> path;
-  T const* x;
-  T* dx;
+  Scalar const* x;
+  Scalar* dx;
   Write write;
   Sum factor;
   Sum *log_alpha, *normalizers, *log_beta, *next_log_beta, *emissions;
@@ -91,7 +91,7 @@ struct CtcRow {
           if (static_cast<Index>(path.labels[i]) == k) share += now[2 * i + 1];
         auto& out = dx[t * classes + k];
         auto const gradient = factor * (std::exp(static_cast<Sum>(here[k]) - normalizer) - share / sum);
-        out = static_cast<T>(write == Write::add ? static_cast<Sum>(out) + gradient : gradient);
+        out = static_cast<Scalar>(write == Write::add ? static_cast<Sum>(out) + gradient : gradient);
       }
       for (auto s = Team::member(); s < states; s += Team::size)
         to[s] = log_sum(emissions[s], s + 1 < states ? emissions[s + 1] : ctc_log_zero<Sum>,
@@ -105,11 +105,12 @@ struct CtcRow {
   }
 };
 
-template <class Team, class T, class Label>
+template <class Team, class Scalar, class Label>
 LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLayout<CudaSpace> label_layout,
-                                   CtcOptions options, Index classes, T const* logits, Label const* labels,
-                                   double* losses, double* weights, T* gradient, Write write, Accumulate<T>* memory) {
-  using Memory = CtcMemory<Accumulate<T>>;
+                                   CtcOptions options, Index classes, Scalar const* logits, Label const* labels,
+                                   double* losses, double* weights, Scalar* gradient, Write write,
+                                   Accumulate<Scalar>* memory) {
+  using Memory = CtcMemory<Accumulate<Scalar>>;
   auto const all = Memory::states(label_layout.length);
   auto const buffers = Memory::of(memory, layout.slots, label_layout.length);
   for (auto row = Team::first(); row < layout.rows; row += Team::count()) {
@@ -124,7 +125,8 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
     bool const possible = known && tokens >= path.min_tokens();
     bool const counts = possible || !known || options.impossible == ImpossibleAlignment::reject;
     auto const zeros = [&](Index from, Index end) {
-      for (auto i = from + Team::member(); dx && write == Write::overwrite && i < end; i += Team::size) dx[i] = T(0.0f);
+      for (auto i = from + Team::member(); dx && write == Write::overwrite && i < end; i += Team::size)
+        dx[i] = Scalar(0.0f);
     };
     zeros(tokens * classes, (layout.end(row) - first) * classes);
     double loss = 0;
@@ -133,18 +135,18 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
       if (counts) loss = known ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
     } else if (tokens > 0) {
       auto* const own = buffers.row_memory + row * Memory::row_elements(label_layout.length, classes);
-      CtcRow<Team, T, Label> const at{classes,
-                                      tokens,
-                                      path,
-                                      logits + first * classes,
-                                      dx,
-                                      write,
-                                      static_cast<Accumulate<T>>(options.factor),
-                                      buffers.token_states + first * all,
-                                      buffers.normalizers + first,
-                                      own,
-                                      own + all,
-                                      own + 2 * all};
+      CtcRow<Team, Scalar, Label> const at{classes,
+                                           tokens,
+                                           path,
+                                           logits + first * classes,
+                                           dx,
+                                           write,
+                                           static_cast<Accumulate<Scalar>>(options.factor),
+                                           buffers.token_states + first * all,
+                                           buffers.normalizers + first,
+                                           own,
+                                           own + all,
+                                           own + 2 * all};
       loss = -options.factor * at.forward();
       if (dx) at.backward();
     }
@@ -170,16 +172,17 @@ struct Ctc<CudaSpace> : detail::KernelTypes<CudaSpace> {
     return Ctc<HostSpace>::memory_elements(slots, rows, longest_labels, classes);
   }
 
-  /// @shape memory [memory_elements(...)], in the type in which T is summed
-  template <class T, class Label>
+  /// @shape memory [memory_elements(...)], in the type in which Scalar is summed
+  template <class Scalar, class Label>
   static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,
-                               Matrix<T const> logits, Vector<Label const> labels, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write, Vector<Accumulate<T>> memory) {
+                               Matrix<Scalar const> logits, Vector<Label const> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
+                               Vector<Accumulate<Scalar>> memory) {
     detail::check_ctc(layout, label_layout, options, logits.extent, labels.size());
     auto const classes = logits.extent[1];
     auto const run = [&](auto team) {
       using Team = decltype(team);
-      detail::launch("kernel::Ctc", stream, layout.rows * Team::size, detail::ctc_rows<Team, T, Label>, layout,
+      detail::launch("kernel::Ctc", stream, layout.rows * Team::size, detail::ctc_rows<Team, Scalar, Label>, layout,
                      label_layout, options, classes, logits.data, labels.data, losses.data, weights.data, gradient.data,
                      write, memory.data);
     };

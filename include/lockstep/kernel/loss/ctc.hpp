@@ -69,13 +69,13 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @throws ShapeError if the shapes disagree; ConfigError for a blank outside the classes
   /// @throws RowError (at Contract::normal) for a label outside the classes or a sequence too short for its labels
   /// @source Graves et al.: Connectionist Temporal Classification (2006)
-  template <class T, class Label>
+  template <class Scalar, class Label>
   static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,
-                               Matrix<T const> logits, Vector<Label const> labels, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write, Vector<T> memory) {
+                               Matrix<Scalar const> logits, Vector<Label const> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write, Vector<Scalar> memory) {
     check(layout, label_layout, options, logits.extent, labels);
-    auto const classes = logits.extent[1], all = detail::CtcMemory<T>::states(label_layout.length);
-    auto const buffers = detail::CtcMemory<T>::of(memory.data, layout.slots, label_layout.length);
+    auto const classes = logits.extent[1], all = detail::CtcMemory<Scalar>::states(label_layout.length);
+    auto const buffers = detail::CtcMemory<Scalar>::of(memory.data, layout.slots, label_layout.length);
     stream.pool().for_ranges(layout.rows, 1, [&](Index row, Index end) {
       for (; row < end; ++row) {
         auto const first = layout.start(row), tokens = layout.tokens(row);
@@ -83,28 +83,29 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
                                           options.blank};
         auto* const dx = gradient.data ? gradient.data + first * classes : nullptr;
         if (dx && write == Write::overwrite)
-          std::fill(dx + tokens * classes, dx + (layout.end(row) - first) * classes, T{0});
+          std::fill(dx + tokens * classes, dx + (layout.end(row) - first) * classes, Scalar{0});
         bool const possible = tokens >= path.min_tokens();
         losses.data[row] = 0;
         weights.data[row] = possible || options.impossible == ImpossibleAlignment::reject ? 1 : 0;
         if (!possible) {
           if (weights.data[row] > 0) losses.data[row] = std::numeric_limits<double>::infinity();
-          if (dx && write == Write::overwrite) std::fill_n(dx, tokens * classes, T{0});
+          if (dx && write == Write::overwrite) std::fill_n(dx, tokens * classes, Scalar{0});
         } else if (tokens > 0) {
-          auto* const own = buffers.row_memory + row * detail::CtcMemory<T>::row_elements(label_layout.length, classes);
-          Row<T, Label> const at{classes,
-                                 tokens,
-                                 path,
-                                 logits.data + first * classes,
-                                 dx,
-                                 write,
-                                 static_cast<T>(options.factor),
-                                 buffers.token_states + first * all,
-                                 buffers.normalizers + first,
-                                 own,
-                                 own + all,
-                                 own + 2 * all,
-                                 own + 3 * all};
+          auto* const own =
+              buffers.row_memory + row * detail::CtcMemory<Scalar>::row_elements(label_layout.length, classes);
+          Row<Scalar, Label> const at{classes,
+                                      tokens,
+                                      path,
+                                      logits.data + first * classes,
+                                      dx,
+                                      write,
+                                      static_cast<Scalar>(options.factor),
+                                      buffers.token_states + first * all,
+                                      buffers.normalizers + first,
+                                      own,
+                                      own + all,
+                                      own + 2 * all,
+                                      own + 3 * all};
           with_best_instructions([&](auto vectors) {
             losses.data[row] = -options.factor * at.forward(vectors);
             if (dx) at.backward(vectors);
@@ -115,60 +116,61 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
  private:
-  template <class T, class Label>
+  template <class Scalar, class Label>
   struct Row {
     Index classes, tokens;
     detail::CtcPath<Label> path;
-    T const* x;
-    T* dx;
+    Scalar const* x;
+    Scalar* dx;
     Write write;
-    T factor;
-    T *log_alpha, *normalizers;                    // [tokens, states], [tokens]
-    T *log_beta, *emissions, *skip, *class_terms;  // [states] each, [classes]
+    Scalar factor;
+    Scalar *log_alpha, *normalizers;                    // [tokens, states], [tokens]
+    Scalar *log_beta, *emissions, *skip, *class_terms;  // [states] each, [classes]
 
     /// Computes the logarithms of the states' probabilities up to each token, shifted so that the largest is 0. Returns
     /// the log probability of the labels.
     template <class Vectors>
     [[gnu::always_inline]] double forward(Vectors vectors) const {
       auto const states = path.states();
-      for (Index s = 0; s < states; ++s) skip[s] = path.skips(s) ? T{0} : detail::ctc_log_zero<T>;
+      for (Index s = 0; s < states; ++s) skip[s] = path.skips(s) ? Scalar{0} : detail::ctc_log_zero<Scalar>;
       double subtracted = 0;
       for (Index t = 0; t < tokens; ++t) {
         auto const* const here = x + t * classes;
-        T const maximum = detail::largest(vectors, here, classes);
+        Scalar const maximum = detail::largest(vectors, here, classes);
         for (Index k = 0; k < classes; ++k) class_terms[k] = detail::exp(here[k] - maximum);
         normalizers[t] = maximum + detail::log(detail::sum(vectors, class_terms, classes));
         load_emissions(t);
         auto* const now = log_alpha + t * states;
         if (t == 0) {
-          for (Index s = 0; s < states; ++s) now[s] = emissions[s] + (s < 2 ? T{0} : detail::ctc_log_zero<T>);
+          for (Index s = 0; s < states; ++s) now[s] = emissions[s] + (s < 2 ? Scalar{0} : detail::ctc_log_zero<Scalar>);
         } else {
           auto const* const before = now - states;
           now[0] = before[0] + emissions[0];
-          if (states > 1) now[1] = detail::log_sum(before[1], before[0], detail::ctc_log_zero<T>) + emissions[1];
+          if (states > 1) now[1] = detail::log_sum(before[1], before[0], detail::ctc_log_zero<Scalar>) + emissions[1];
           for (Index s = 2; s < states; ++s)
             now[s] = detail::log_sum(before[s], before[s - 1], before[s - 2] + skip[s]) + emissions[s];
         }
         subtracted += subtract_largest(vectors, now, states);
       }
       auto const* const last = log_alpha + (tokens - 1) * states;
-      auto const before_last = states > 1 ? last[states - 2] : detail::ctc_log_zero<T>;
-      return subtracted + static_cast<double>(detail::log_sum(last[states - 1], before_last, detail::ctc_log_zero<T>));
+      auto const before_last = states > 1 ? last[states - 2] : detail::ctc_log_zero<Scalar>;
+      return subtracted +
+             static_cast<double>(detail::log_sum(last[states - 1], before_last, detail::ctc_log_zero<Scalar>));
     }
 
     template <class Vectors>
     [[gnu::always_inline]] void backward(Vectors vectors) const {
       auto const states = path.states();
-      for (Index s = 0; s < states; ++s) log_beta[s] = s + 2 >= states ? T{0} : detail::ctc_log_zero<T>;
+      for (Index s = 0; s < states; ++s) log_beta[s] = s + 2 >= states ? Scalar{0} : detail::ctc_log_zero<Scalar>;
       for (Index t = tokens; t-- > 0;) {
         auto const* const here = x + t * classes;
         auto* const now = log_alpha + t * states;
         load_emissions(t);
         for (Index s = 0; s < states; ++s) emissions[s] += log_beta[s];
         for (Index s = 0; s < states; ++s) now[s] += log_beta[s];
-        T const maximum = detail::largest(vectors, now, states);
+        Scalar const maximum = detail::largest(vectors, now, states);
         for (Index s = 0; s < states; ++s) now[s] = detail::exp(now[s] - maximum);
-        T const share = factor / detail::sum(vectors, now, states), normalizer = normalizers[t];
+        Scalar const share = factor / detail::sum(vectors, now, states), normalizer = normalizers[t];
         auto* const to = dx + t * classes;
         for (Index k = 0; k < classes; ++k) class_terms[k] = factor * detail::exp(here[k] - normalizer);
         if (write == Write::overwrite) {
@@ -180,7 +182,8 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
         for (Index s = 0; s + 2 < states; ++s)
           log_beta[s] = detail::log_sum(emissions[s], emissions[s + 1], emissions[s + 2] + skip[s + 2]);
         if (states > 1)
-          log_beta[states - 2] = detail::log_sum(emissions[states - 2], emissions[states - 1], detail::ctc_log_zero<T>);
+          log_beta[states - 2] =
+              detail::log_sum(emissions[states - 2], emissions[states - 1], detail::ctc_log_zero<Scalar>);
         log_beta[states - 1] = emissions[states - 1];
         static_cast<void>(subtract_largest(vectors, log_beta, states));
       }
@@ -190,12 +193,12 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
     /// Reads the log probability that token t gives to each state's label.
     [[gnu::always_inline]] void load_emissions(Index t) const {
       for (Index s = 0; s < path.states(); ++s)  // a logit of minus infinity is never chosen, and gives no NaN
-        emissions[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_log_zero<T>);
+        emissions[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_log_zero<Scalar>);
     }
     /// Subtracts the largest number from all, and returns it.
     template <class Vectors>
-    [[gnu::always_inline]] static T subtract_largest(Vectors vectors, T* numbers, Index count) {
-      T const maximum = detail::largest(vectors, numbers, count);
+    [[gnu::always_inline]] static Scalar subtract_largest(Vectors vectors, Scalar* numbers, Index count) {
+      Scalar const maximum = detail::largest(vectors, numbers, count);
       for (Index i = 0; i < count; ++i) numbers[i] -= maximum;
       return maximum;
     }

@@ -12,17 +12,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One block processes one chunk of slots.
-template <class T, class U, class Rule>
+template <class Scalar, class Other, class Rule>
 LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, Rule rule, Index width, Index per_chunk,
-                                             Accumulate<T> factor, T const* prediction, U const* target, double* losses,
-                                             double* weights, T* gradient, Write write, float const* factors,
-                                             bool const* present) {
-  using Sum = Accumulate<T>;
+                                             Accumulate<Scalar> factor, Scalar const* prediction, Other const* target,
+                                             double* losses, double* weights, Scalar* gradient, Write write,
+                                             float const* factors, bool const* present) {
+  using Sum = Accumulate<Scalar>;
   auto const chunk = BlockTeam::first(), end = min(layout.slots, (chunk + 1) * per_chunk) * width;
   double sum = 0, count = 0;
   for (auto i = chunk * per_chunk * width + BlockTeam::member(); i < end; i += BlockTeam::size) {
     if (!layout.is_token(i / width) || (present && !present[i / width])) {
-      if (gradient && write == Write::overwrite) gradient[i] = T{0};
+      if (gradient && write == Write::overwrite) gradient[i] = Scalar{0};
       continue;
     }
     auto const x = static_cast<Sum>(prediction[i]);
@@ -44,7 +44,7 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
     count += 1;
     if (!gradient) continue;
     Sum const here = rounded_product(factor, at.slope);
-    gradient[i] = static_cast<T>(write == Write::add ? static_cast<Sum>(gradient[i]) + here : here);
+    gradient[i] = static_cast<Scalar>(write == Write::add ? static_cast<Sum>(gradient[i]) + here : here);
   }
   sum = BlockTeam::sum(sum);
   count = BlockTeam::sum(count);
@@ -65,16 +65,16 @@ struct ElementwiseLoss<CudaSpace> : detail::KernelTypes<CudaSpace> {
     return ElementwiseLoss<HostSpace>::chunks(slots, width);
   }
 
-  template <class T, class U, class Rule>
-  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, Rule rule, Accumulate<T> factor,
-                               Matrix<T const> prediction, Matrix<U const> target, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write,
+  template <class Scalar, class Other, class Rule>
+  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, Rule rule, Accumulate<Scalar> factor,
+                               Matrix<Scalar const> prediction, Matrix<Other const> target, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
                                Vector<float const> factors = {}, Vector<bool const> present = {}) {
     auto const width = prediction.extent[1];
     if constexpr (LossByColumn<Rule>)
       rule.columns = {stream.persistent<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};
     detail::launch_grid("kernel::ElementwiseLoss", stream, static_cast<unsigned>(chunks(layout.slots, width)),
-                        detail::threads_per_block, detail::elementwise_losses<T, U, Rule>, layout, rule, width,
+                        detail::threads_per_block, detail::elementwise_losses<Scalar, Other, Rule>, layout, rule, width,
                         ElementwiseLoss<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,
                         losses.data, weights.data, gradient.data, write, factors.data, present.data);
   }

@@ -42,10 +42,10 @@ struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   /// @throws RowError (at Contract::normal) for a target that the rule does not accept
   /// @source direct from the definition
-  template <class T, class U, class Rule>
-  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, Rule rule, T factor,
-                               Matrix<T const> prediction, Matrix<U const> target, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write,
+  template <class Scalar, class Other, class Rule>
+  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, Rule rule, Scalar factor,
+                               Matrix<Scalar const> prediction, Matrix<Other const> target, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
                                Vector<float const> factors = {}, Vector<bool const> present = {}) {
     auto const counts = [=](Index slot) { return layout.is_token(slot) && (!present.data || present.data[slot]); };
     if constexpr (checks(Contract::normal) && requires { Rule::targets; }) check(layout, rule, target, counts);
@@ -63,7 +63,7 @@ struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
                      factors.data ? factors.data + slot : nullptr);
           tokens += next - slot;
         } else if (to && write == Write::overwrite) {
-          std::fill_n(to, count, T{0});
+          std::fill_n(to, count, Scalar{0});
         }
       }
       losses.data[begin / per_chunk] = sum * static_cast<double>(factor);
@@ -74,34 +74,34 @@ struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
  private:
   static constexpr Index elements_per_chunk = 4096, block = 256;
 
-  /// Processes whole slots. Sums are of type T within a block and in double across blocks.
-  template <class T, class U, class Rule>
-  static double run(Rule rule, T const* prediction, U const* target, Index width, Index count, T factor, T* gradient,
-                    Write write, float const* factors) {
+  /// Processes whole slots. Sums are of type Scalar within a block and in double across blocks.
+  template <class Scalar, class Other, class Rule>
+  static double run(Rule rule, Scalar const* prediction, Other const* target, Index width, Index count, Scalar factor,
+                    Scalar* gradient, Write write, float const* factors) {
     return with_best_instructions([=](auto vectors) {
-      T values[block], slopes[block];
-      [[maybe_unused]] T columns[block];
+      Scalar values[block], slopes[block];
+      [[maybe_unused]] Scalar columns[block];
       double total = 0;
       for (Index first = 0; first < count; first += block) {
         Index const here = std::min(block, count - first);
         if constexpr (LossByColumn<Rule>)
           for (Index i = 0, column = first % width; i < here; ++i, column = column + 1 == width ? 0 : column + 1)
-            columns[i] = static_cast<T>(rule.columns[static_cast<std::size_t>(column)]);
+            columns[i] = static_cast<Scalar>(rule.columns[static_cast<std::size_t>(column)]);
         for (Index i = 0; i < here; ++i) {
-          LossAt<T> at;
+          LossAt<Scalar> at;
           if constexpr (LossOfPrediction<Rule>)
             at = rule(prediction[first + i]);
           else if constexpr (LossByColumn<Rule>)
-            at = rule(prediction[first + i], static_cast<T>(target[first + i]), columns[i]);
+            at = rule(prediction[first + i], static_cast<Scalar>(target[first + i]), columns[i]);
           else
-            at = rule(prediction[first + i], static_cast<T>(target[first + i]));
+            at = rule(prediction[first + i], static_cast<Scalar>(target[first + i]));
           values[i] = at.value;
           slopes[i] = at.slope;
         }
         if (factors)
           for (Index i = 0, slot = first / width, column = first % width; i < here; ++i) {
-            values[i] *= static_cast<T>(factors[slot]);
-            slopes[i] *= static_cast<T>(factors[slot]);
+            values[i] *= static_cast<Scalar>(factors[slot]);
+            slopes[i] *= static_cast<Scalar>(factors[slot]);
             if (++column == width) {
               column = 0;
               ++slot;
@@ -109,15 +109,15 @@ struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
           }
         total += static_cast<double>(detail::sum(vectors, values, here));
         if (!gradient) continue;
-        T* const to = gradient + first;
+        Scalar* const to = gradient + first;
         detail::write_each(0, here, to, write, [&](Index i) { return factor * slopes[i]; });
       }
       return total;
     });
   }
 
-  template <class Rule, class U, class Counts>
-  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule, Matrix<U const> target,
+  template <class Rule, class Other, class Counts>
+  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule, Matrix<Other const> target,
                     Counts const& counts) {
     auto const width = target.extent[1];
     for (Index i = 0; i < target.size(); ++i) {

@@ -8,14 +8,14 @@
 
 /// Rules of ElementwiseLoss: function objects that return the loss of one prediction x with one target t. A rule has a
 /// name for error messages. If a target can be outside its range, it also has `takes` and `targets`. It is called on
-/// the host and on devices, so it is constexpr, and T is float or double. A rule with `columns` gets the value of the
-/// element's column as a third argument. A rule that takes only x has no targets.
+/// the host and on devices, so it is constexpr, and Scalar is float or double. A rule with `columns` gets the value of
+/// the element's column as a third argument. A rule that takes only x has no targets.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Loss at one element, and its derivative with respect to the prediction.
-template <class T>
+template <class Scalar>
 struct LossAt {
-  T value, slope;
+  Scalar value, slope;
 };
 
 /// A rule with a number for each column of the prediction: columns is [width], on the host. Devices get a copy.
@@ -33,9 +33,9 @@ concept LossOfPrediction = requires(Rule const& rule, float x) {
 /// (x - t)^2.
 struct SquaredError {
   static constexpr char const* name = "mean_squared_error";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
-    T const off = x - t;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
+    Scalar const off = x - t;
     return {off * off, 2 * off};
   }
 };
@@ -43,10 +43,10 @@ struct SquaredError {
 /// |x - t|, with slope 0 where they are equal.
 struct AbsoluteError {
   static constexpr char const* name = "mean_absolute_error";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
-    T const off = x - t;
-    return {off < 0 ? -off : off, off > 0 ? T{1} : off < 0 ? T{-1} : off};  // 0 or NaN
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
+    Scalar const off = x - t;
+    return {off < 0 ? -off : off, off > 0 ? Scalar{1} : off < 0 ? Scalar{-1} : off};  // 0 or NaN
   }
 };
 
@@ -54,10 +54,10 @@ struct AbsoluteError {
 struct HuberLoss {
   static constexpr char const* name = "huber_loss";
   double delta = 1;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
-    T const maximum = static_cast<T>(delta), off = x - t;
-    T const slope = off > maximum ? maximum : off < -maximum ? -maximum : off;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
+    Scalar const maximum = static_cast<Scalar>(delta), off = x - t;
+    Scalar const slope = off > maximum ? maximum : off < -maximum ? -maximum : off;
     return {slope * (off - slope / 2), slope};
   }
 };
@@ -67,18 +67,18 @@ struct BinaryCrossEntropy {
   static constexpr char const* name = "binary_cross_entropy_with_logits";
   static constexpr char const* targets = "outside [0, 1]; give 0 or 1, or the probability of 1";
   double positive_weight = 1;
-  template <class T>
-  [[nodiscard]] static constexpr bool takes(T t) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static constexpr bool takes(Scalar t) noexcept {
     return t >= 0 && t <= 1;
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
-    return of(x, t, static_cast<T>(positive_weight));
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
+    return of(x, t, static_cast<Scalar>(positive_weight));
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] static constexpr LossAt<T> of(T x, T t, T weight) noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] static constexpr LossAt<Scalar> of(Scalar x, Scalar t, Scalar weight) noexcept {
     auto const at = detail::logistic(x);
-    T const ones = weight * t;
+    Scalar const ones = weight * t;
     return {ones * at.softplus_of_negative + (1 - t) * at.softplus, (1 - t) * at.at - ones * at.mirrored};
   }
 };
@@ -88,12 +88,13 @@ struct BinaryCrossEntropyByColumn {
   static constexpr char const* name = BinaryCrossEntropy::name;
   static constexpr char const* targets = BinaryCrossEntropy::targets;
   std::span<float const> columns;  // positive weights
-  template <class T>
-  [[nodiscard]] static constexpr bool takes(T t) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static constexpr bool takes(Scalar t) noexcept {
     return BinaryCrossEntropy::takes(t);
   }
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t, T weight) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t,
+                                                                        Scalar weight) const noexcept {
     return BinaryCrossEntropy::of(x, t, weight);
   }
 };
@@ -101,8 +102,8 @@ struct BinaryCrossEntropyByColumn {
 /// KL divergence of N(m, 1) from the standard normal distribution: m^2 / 2.
 struct KlDivergenceOfMean {
   static constexpr char const* name = "kl_to_standard_normal";
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T m) const noexcept {
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar m) const noexcept {
     return {m * m / 2, m};
   }
 };
@@ -110,9 +111,9 @@ struct KlDivergenceOfMean {
 /// KL divergence of N(0, e^2s) from the standard normal distribution: (e^2s - 1) / 2 - s.
 struct KlDivergenceOfLogDeviation {
   static constexpr char const* name = KlDivergenceOfMean::name;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T s) const noexcept {
-    T const slope = Exp{}(2 * s) - 1;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar s) const noexcept {
+    Scalar const slope = Exp{}(2 * s) - 1;
     return {slope / 2 - s, slope};
   }
 };

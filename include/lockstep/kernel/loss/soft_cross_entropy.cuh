@@ -14,11 +14,11 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A team processes one row. `gradient` may be the logits: a thread overwrites only elements that no other thread
 /// reads.
-template <class Team, class T, class Share>
+template <class Team, class Scalar, class Share>
 LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms,
-                                                  T const* logits, Share const* shares, float const* factors,
-                                                  double* losses, double* weights, T* gradient, Write write) {
-  using Sum = Accumulate<T>;
+                                                  Scalar const* logits, Share const* shares, float const* factors,
+                                                  double* losses, double* weights, Scalar* gradient, Write write) {
+  using Sum = Accumulate<Scalar>;
   auto const classes = terms.classes;
   for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
     auto const* const x = logits + row * classes;
@@ -26,7 +26,7 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
     auto* const dx = gradient ? gradient + row * classes : nullptr;
     if (!layout.is_token(row)) {
       if (Team::member() == 0) losses[row] = weights[row] = 0;
-      for (Index c = Team::member(); dx && write == Write::overwrite && c < classes; c += Team::size) dx[c] = T{};
+      for (Index c = Team::member(); dx && write == Write::overwrite && c < classes; c += Team::size) dx[c] = Scalar{};
       continue;
     }
     Sum maximum = -std::numeric_limits<Sum>::infinity();
@@ -57,7 +57,7 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
       auto slope = std::exp(static_cast<Sum>(x[c]) - maximum) * scale -
                    static_cast<Sum>(by) * terms.share(c, static_cast<Sum>(q[c]));
       if (write == Write::add) slope += static_cast<Sum>(dx[c]);
-      dx[c] = static_cast<T>(slope);
+      dx[c] = static_cast<Scalar>(slope);
     }
   }
 }
@@ -69,10 +69,10 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct SoftCrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T, class Share>
+  template <class Scalar, class Share>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
-                               Matrix<T const> logits, Vector<Share const> shares, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Matrix<Scalar const> logits, Vector<Share const> shares, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
                                Vector<float const> factors = {}) {
     check_soft_cross_entropy(layout.slots, options, logits.extent, shares.size(), factors);
     auto const classes = logits.extent[1];
@@ -81,7 +81,7 @@ struct SoftCrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
     auto const run = [&](auto team) {
       using Team = decltype(team);
       detail::launch("kernel::SoftCrossEntropy", stream, layout.slots * Team::size,
-                     detail::soft_cross_entropy_rows<Team, T, Share>, layout, terms, logits.data, shares.data,
+                     detail::soft_cross_entropy_rows<Team, Scalar, Share>, layout, terms, logits.data, shares.data,
                      factors.data, losses.data, weights.data, gradient.data, write);
     };
     if (classes <= classes_per_warp)

@@ -51,10 +51,10 @@ struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @throws ShapeError if the shapes disagree   @throws ConfigError for a smoothing outside [0, 1], or an ignored
   /// label
   /// @throws RowError (at Contract::normal) for a share that is negative or not finite
-  template <class T, class Share>
+  template <class Scalar, class Share>
   static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, CrossEntropyOptions const& options,
-                               Matrix<T const> logits, Vector<Share const> shares, Vector<double> losses,
-                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Matrix<Scalar const> logits, Vector<Share const> shares, Vector<double> losses,
+                               Vector<double> weights, Matrix<Scalar> gradient, Write write,
                                Vector<float const> factors = {}) {
     check_soft_cross_entropy(layout.slots, options, logits.extent, shares.size(), factors);
     if constexpr (checks(Contract::normal)) check(layout, logits.extent[1], shares.data);
@@ -70,7 +70,7 @@ struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
               weights.data[r] = counts ? 1 : 0;
               losses.data[r] =
                   counts ? row(vectors, terms, by, logits.data + r * classes, shares.data + r * classes, dx, write) : 0;
-              if (!counts && dx && write == Write::overwrite) std::fill_n(dx, classes, T{0});
+              if (!counts && dx && write == Write::overwrite) std::fill_n(dx, classes, Scalar{0});
             }
           });
         });
@@ -79,17 +79,17 @@ struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
  private:
   static constexpr Index elements_per_task = 4096, block = 256;
 
-  /// Returns the loss of a row. Sums are of type T within a block of classes and in double across blocks.
-  template <std::size_t bytes, class T, class Share>
+  /// Returns the loss of a row. Sums are of type Scalar within a block of classes and in double across blocks.
+  template <std::size_t bytes, class Scalar, class Share>
   [[gnu::always_inline]] static double row(Vectors<bytes> vectors, detail::CrossEntropyTerms const& terms, double by,
-                                           T const* x, Share const* q, T* dx, Write write) noexcept {
+                                           Scalar const* x, Share const* q, Scalar* dx, Write write) noexcept {
     auto const classes = terms.classes;
-    T const maximum = detail::largest(vectors, x, classes);
-    T parts[block];
+    Scalar const maximum = detail::largest(vectors, x, classes);
+    Scalar parts[block];
     double total = 0, all = 0, dot = 0;
     for (Index c = 0; c < classes; c += block) {
       auto const here = std::min(block, classes - c);
-      for (Index i = 0; i < here; ++i) parts[i] = terms.share(c + i, static_cast<T>(q[c + i]));
+      for (Index i = 0; i < here; ++i) parts[i] = terms.share(c + i, static_cast<Scalar>(q[c + i]));
       all += static_cast<double>(detail::sum(vectors, parts, here));
       for (Index i = 0; i < here; ++i) parts[i] *= x[c + i] - maximum;
       dot += static_cast<double>(detail::sum(vectors, parts, here));
@@ -97,9 +97,9 @@ struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
       total += static_cast<double>(detail::sum(vectors, parts, here));
     }
     if (dx) {
-      auto const scale = static_cast<T>(by * all / total), share = static_cast<T>(by);
+      auto const scale = static_cast<Scalar>(by * all / total), share = static_cast<Scalar>(by);
       for (Index c = 0; c < classes; ++c) {
-        T const slope = detail::exp(x[c] - maximum) * scale - share * terms.share(c, static_cast<T>(q[c]));
+        Scalar const slope = detail::exp(x[c] - maximum) * scale - share * terms.share(c, static_cast<Scalar>(q[c]));
         dx[c] = write == Write::add ? dx[c] + slope : slope;
       }
     }

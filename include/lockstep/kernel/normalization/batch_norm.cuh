@@ -29,10 +29,10 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes the moments of a chunk of rows. One block processes 32 columns: their mean, and the squares of the
 /// differences from it. The number of rows counted in each chunk follows after all chunks' moments.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, SequenceLayout<CudaSpace> layout,
-                                            Accumulate<T>* partial) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, Scalar const* x, SequenceLayout<CudaSpace> layout,
+                                            Accumulate<Scalar>* partial) {
+  using Sum = Accumulate<Scalar>;
   auto const tiles = (width + warp - 1) / warp;
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
   auto const begin = chunk * column_chunk(rows), end = min(rows, begin + column_chunk(rows));
@@ -130,11 +130,12 @@ __device__ void update_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> r
 }
 
 /// Computes the sums of g and of g z over all rows, in two rows of `sums`.
-template <class T>
-void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<T const, 2, CudaSpace> dy,
-                 TensorView<T const, 2, CudaSpace> x, ChannelStatistics<Accumulate<T>> of, Accumulate<T> const* bias,
-                 Activation activation, SequenceLayout<CudaSpace> layout, Accumulate<T>* partial, Accumulate<T>* sums) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<Scalar const, 2, CudaSpace> dy,
+                 TensorView<Scalar const, 2, CudaSpace> x, ChannelStatistics<Accumulate<Scalar>> of,
+                 Accumulate<Scalar> const* bias, Activation activation, SequenceLayout<CudaSpace> layout,
+                 Accumulate<Scalar>* partial, Accumulate<Scalar>* sums) {
+  using Sum = Accumulate<Scalar>;
   auto const width = x.extent[1];
   sum_columns<Sum, 2>(name, stream, x.extent[0], width,
                       [=] __device__(Index row, Index c, Sum * to) {
@@ -159,13 +160,13 @@ template <>
 struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
 
-  template <class T>
+  template <class Scalar>
   struct Statistics {
-    Vector<T> mean, reciprocal, scale;
+    Vector<Scalar> mean, reciprocal, scale;
   };
-  template <class T>
+  template <class Scalar>
   struct Running {
-    Vector<T> mean, variance;
+    Vector<Scalar> mean, variance;
   };
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
@@ -173,10 +174,10 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   }
   [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }
 
-  template <class T>
-  static void measure(Stream stream, Matrix<T const> x, Vector<Accumulate<T> const> weight, double epsilon,
-                      double momentum, Running<Accumulate<T>> running, Statistics<Accumulate<T>> statistics,
-                      Accumulate<T>* partial, Layout const& layout = {}) {
+  template <class Scalar>
+  static void measure(Stream stream, Matrix<Scalar const> x, Vector<Accumulate<Scalar> const> weight, double epsilon,
+                      double momentum, Running<Accumulate<Scalar>> running, Statistics<Accumulate<Scalar>> statistics,
+                      Accumulate<Scalar>* partial, Layout const& layout = {}) {
     auto const name = "kernel::BatchNorm::measure";
     auto const rows = x.extent[0], width = x.extent[1];
     measure_chunks(name, stream, x, layout, partial);
@@ -190,8 +191,9 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class T>
-  static void moments(Stream stream, Matrix<T const> x, Accumulate<T>* partial, double* to, Layout const& layout = {}) {
+  template <class Scalar>
+  static void moments(Stream stream, Matrix<Scalar const> x, Accumulate<Scalar>* partial, double* to,
+                      Layout const& layout = {}) {
     auto const name = "kernel::BatchNorm::moments";
     auto const rows = x.extent[0], width = x.extent[1];
     measure_chunks(name, stream, x, layout, partial);
@@ -204,9 +206,9 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
       to[1 + width + c] = all.squares;
     });
   }
-  template <class T>
-  static void measure_merged(Stream stream, Index replicas, double const* moments, Vector<T const> weight,
-                             double epsilon, double momentum, Running<T> running, Statistics<T> statistics) {
+  template <class Scalar>
+  static void measure_merged(Stream stream, Index replicas, double const* moments, Vector<Scalar const> weight,
+                             double epsilon, double momentum, Running<Scalar> running, Statistics<Scalar> statistics) {
     auto const to = channels_of(statistics);
     auto const width = weight.size();
     detail::for_elements("kernel::BatchNorm::measure_merged", stream, width, [=] __device__(Index c) {
@@ -220,9 +222,9 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class T>
-  static void use_running_averages(Stream stream, Running<T> running, Vector<T const> weight, double epsilon,
-                                   Statistics<T> statistics) {
+  template <class Scalar>
+  static void use_running_averages(Stream stream, Running<Scalar> running, Vector<Scalar const> weight, double epsilon,
+                                   Statistics<Scalar> statistics) {
     auto const to = channels_of(statistics);
     detail::for_elements("kernel::BatchNorm::use_running_averages", stream, weight.size(), [=] __device__(Index c) {
       detail::set_channel(to, c, static_cast<double>(running.mean.data[c]),
@@ -230,14 +232,15 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
-                      Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> y, Layout const& layout = {}) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Statistics<Accumulate<Scalar>> statistics,
+                      Vector<Accumulate<Scalar> const> bias, Activation activation, Matrix<Scalar> y,
+                      Layout const& layout = {}) {
+    using Sum = Accumulate<Scalar>;
     auto const of = channels_of(statistics);
     auto const name = "kernel::BatchNorm::forward";
-    detail::for_vectorized<T>(name, stream, x.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-      detail::AccessNumbers<T> values;
+    detail::for_vectorized<Scalar>(name, stream, x.size(), [=] __device__(detail::WidestAccess<Scalar> const& access) {
+      detail::AccessNumbers<Scalar> values;
       access.load_as(x.data, values);
       detail::MatrixStep at(layout, x.extent[1], access.first());
       for (auto& value : values) {
@@ -250,12 +253,13 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
-                       Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> dx, Write dx_write,
-                       Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
-                       Write dbias_write, Accumulate<T>* partial, Layout const& layout = {}) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                       Statistics<Accumulate<Scalar>> statistics, Vector<Accumulate<Scalar> const> bias,
+                       Activation activation, Matrix<Scalar> dx, Write dx_write, Vector<Accumulate<Scalar>> dweight,
+                       Write dweight_write, Vector<Accumulate<Scalar>> dbias, Write dbias_write,
+                       Accumulate<Scalar>* partial, Layout const& layout = {}) {
+    using Sum = Accumulate<Scalar>;
     auto const rows = x.extent[0], width = x.extent[1];
     auto* const sums = partial + 2 * detail::column_chunks(rows) * width;  // of g, and of g z; later their means
     auto const name = "kernel::BatchNorm::backward";
@@ -273,11 +277,12 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     input_gradient(stream, dy, x, statistics, bias, activation, sums, dx, dx_write, layout);
   }
 
-  template <class T>
-  static void sums(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
-                   Vector<Accumulate<T> const> bias, Activation activation, Vector<Accumulate<T>> dweight,
-                   Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial,
-                   Accumulate<T>* to, Layout const& layout = {}) {
+  template <class Scalar>
+  static void sums(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                   Statistics<Accumulate<Scalar>> statistics, Vector<Accumulate<Scalar> const> bias,
+                   Activation activation, Vector<Accumulate<Scalar>> dweight, Write dweight_write,
+                   Vector<Accumulate<Scalar>> dbias, Write dbias_write, Accumulate<Scalar>* partial,
+                   Accumulate<Scalar>* to, Layout const& layout = {}) {
     auto const width = x.extent[1];
     auto const name = "kernel::BatchNorm::sums";
     detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, layout, partial, to);
@@ -286,28 +291,30 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
       dweight.data[c] = dweight_write == Write::add ? dweight.data[c] + to[width + c] : to[width + c];
     });
   }
-  template <class T>
-  static void means(Stream stream, Index replicas, Index channels, T const* sums, double const* moments, T* to) {
+  template <class Scalar>
+  static void means(Stream stream, Index replicas, Index channels, Scalar const* sums, double const* moments,
+                    Scalar* to) {
     detail::for_elements("kernel::BatchNorm::means", stream, 2 * channels, [=] __device__(Index i) {
       double rows = 0, sum = 0;
       for (Index r = 0; r < replicas; ++r) {
         rows += moments[r * moment_elements(channels)];
         sum += static_cast<double>(sums[2 * channels * r + i]);
       }
-      to[i] = static_cast<T>(sum / (rows > 0 ? rows : 1));
+      to[i] = static_cast<Scalar>(sum / (rows > 0 ? rows : 1));
     });
   }
-  template <class T>
-  static void input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
-                             Vector<Accumulate<T> const> bias, Activation activation, Accumulate<T> const* means,
-                             Matrix<T> dx, Write dx_write, Layout const& layout = {}) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void input_gradient(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                             Statistics<Accumulate<Scalar>> statistics, Vector<Accumulate<Scalar> const> bias,
+                             Activation activation, Accumulate<Scalar> const* means, Matrix<Scalar> dx, Write dx_write,
+                             Layout const& layout = {}) {
+    using Sum = Accumulate<Scalar>;
     if (!dx.data) return;
     auto const width = x.extent[1];
     auto const of = channels_of(statistics);
     auto const name = "kernel::BatchNorm::input_gradient";
-    detail::for_vectorized<T>(name, stream, x.size(), [=] __device__(detail::WidestAccess<T> const& access) {
-      detail::AccessNumbers<T> inputs, gradients;
+    detail::for_vectorized<Scalar>(name, stream, x.size(), [=] __device__(detail::WidestAccess<Scalar> const& access) {
+      detail::AccessNumbers<Scalar> inputs, gradients;
       access.load_as(x.data, inputs);
       access.load_as(dy.data, gradients);
       detail::MatrixStep at(layout, width, access.first());
@@ -325,16 +332,16 @@ struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   }
 
  private:
-  template <class T>
-  static void measure_chunks(char const* name, Stream stream, Matrix<T const> x, Layout const& layout,
-                             Accumulate<T>* partial) {
+  template <class Scalar>
+  static void measure_chunks(char const* name, Stream stream, Matrix<Scalar const> x, Layout const& layout,
+                             Accumulate<Scalar>* partial) {
     auto const tiles = (x.extent[1] + detail::warp - 1) / detail::warp;
     detail::launch_grid(name, stream, static_cast<unsigned>(tiles * detail::column_chunks(x.extent[0])),
-                        detail::threads_per_block, detail::moments_of_chunks<T>, x.extent[0], x.extent[1], x.data,
+                        detail::threads_per_block, detail::moments_of_chunks<Scalar>, x.extent[0], x.extent[1], x.data,
                         layout, partial);
   }
-  template <class T>
-  [[nodiscard]] static detail::ChannelStatistics<T> channels_of(Statistics<T> const& s) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static detail::ChannelStatistics<Scalar> channels_of(Statistics<Scalar> const& s) noexcept {
     return {s.mean.data, s.reciprocal.data, s.scale.data};
   }
 };

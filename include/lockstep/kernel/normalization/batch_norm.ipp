@@ -4,32 +4,33 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure(Stream stream, Matrix<T const> x, Vector<T const> weight,
-                                                   double epsilon, double momentum, Running<T> running,
-                                                   Statistics<T> statistics, T* partial, Layout const& layout) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure(Stream stream, Matrix<Scalar const> x, Vector<Scalar const> weight,
+                                                   double epsilon, double momentum, Running<Scalar> running,
+                                                   Statistics<Scalar> statistics, Scalar* partial,
+                                                   Layout const& layout) {
   measure_chunks(stream, x, partial, layout);
   for (Index c = 0; c < x.extent[1]; ++c)
-    update_statistics(c, merged<T>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
+    update_statistics(c, merged<Scalar>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::moments(Stream stream, Matrix<T const> x, T* partial, double* to,
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::moments(Stream stream, Matrix<Scalar const> x, Scalar* partial, double* to,
                                                    Layout const& layout) {
   measure_chunks(stream, x, partial, layout);
   auto const width = x.extent[1];
   to[0] = static_cast<double>(detail::TokensBetween(layout, 0, x.extent[0]).count());
   for (Index c = 0; c < width; ++c) {
-    auto const here = merged<T>(x.extent, partial, c);
+    auto const here = merged<Scalar>(x.extent, partial, c);
     to[1 + c] = here.mean;
     to[1 + width + c] = here.squares;
   }
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_merged(Stream, Index replicas, double const* moments,
-                                                          Vector<T const> weight, double epsilon, double momentum,
-                                                          Running<T> running, Statistics<T> statistics) {
+                                                          Vector<Scalar const> weight, double epsilon, double momentum,
+                                                          Running<Scalar> running, Statistics<Scalar> statistics) {
   auto const width = weight.size(), each = moment_elements(width);
   for (Index c = 0; c < width; ++c) {
     detail::Moments all;
@@ -41,24 +42,25 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_merged(Stream, Index replicas
   }
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::use_running_averages(Stream, Running<T> running, Vector<T const> weight,
-                                                                double epsilon, Statistics<T> statistics) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::use_running_averages(Stream, Running<Scalar> running,
+                                                                Vector<Scalar const> weight, double epsilon,
+                                                                Statistics<Scalar> statistics) {
   for (Index c = 0; c < weight.size(); ++c)
     set(statistics, c, static_cast<double>(running.mean(c)), static_cast<double>(running.variance(c)), weight, epsilon);
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::forward(Stream stream, Matrix<T const> x, Statistics<T> statistics,
-                                                   Vector<T const> bias, Activation activation, Matrix<T> y,
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::forward(Stream stream, Matrix<Scalar const> x, Statistics<Scalar> statistics,
+                                                   Vector<Scalar const> bias, Activation activation, Matrix<Scalar> y,
                                                    Layout const& layout) {
   auto const rows = x.extent[0], width = x.extent[1];
   stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
     clear_padding(layout, begin, end, y);
     for (auto const run : detail::TokensBetween(layout, begin, end))
       with_best_instructions([=](auto vectors) {
-        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V center, factor, shift, out, zero;
+        detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
+          Lane center, factor, shift, out, zero;
           detail::clear(zero);
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
@@ -74,66 +76,69 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::forward(Stream stream, Matrix<T const
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::backward(Stream stream, Matrix<T const> dy, Matrix<T const> x,
-                                                    Statistics<T> statistics, Vector<T const> bias,
-                                                    Activation activation, Matrix<T> dx, Write dx_write,
-                                                    Vector<T> dweight, Write dweight_write, Vector<T> dbias,
-                                                    Write dbias_write, T* partial, Layout const& layout) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                                                    Statistics<Scalar> statistics, Vector<Scalar const> bias,
+                                                    Activation activation, Matrix<Scalar> dx, Write dx_write,
+                                                    Vector<Scalar> dweight, Write dweight_write, Vector<Scalar> dbias,
+                                                    Write dbias_write, Scalar* partial, Layout const& layout) {
   auto const width = x.extent[1], count = detail::TokensBetween(layout, 0, x.extent[0]).count();
   sum_chunks(stream, dy, x, statistics, bias, activation, partial, layout);
   auto* const means = partial;  // of g, and of g z: they overwrite the first chunk's sums
   for (Index c = 0; c < width; ++c) {
-    auto const [sum, products] = summed<T>(x.extent, partial, c);
-    write(dbias.data[c], static_cast<T>(sum), dbias_write);
-    write(dweight.data[c], static_cast<T>(products), dweight_write);
+    auto const [sum, products] = summed<Scalar>(x.extent, partial, c);
+    write(dbias.data[c], static_cast<Scalar>(sum), dbias_write);
+    write(dweight.data[c], static_cast<Scalar>(products), dweight_write);
     if (count == 0) continue;
-    means[c] = static_cast<T>(sum / static_cast<double>(count));
-    means[width + c] = static_cast<T>(products / static_cast<double>(count));
+    means[c] = static_cast<Scalar>(sum / static_cast<double>(count));
+    means[width + c] = static_cast<Scalar>(products / static_cast<double>(count));
   }
   input_gradient(stream, dy, x, statistics, bias, activation, means, dx, dx_write, layout);
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::sums(Stream stream, Matrix<T const> dy, Matrix<T const> x,
-                                                Statistics<T> statistics, Vector<T const> bias, Activation activation,
-                                                Vector<T> dweight, Write dweight_write, Vector<T> dbias,
-                                                Write dbias_write, T* partial, T* to, Layout const& layout) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::sums(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                                                Statistics<Scalar> statistics, Vector<Scalar const> bias,
+                                                Activation activation, Vector<Scalar> dweight, Write dweight_write,
+                                                Vector<Scalar> dbias, Write dbias_write, Scalar* partial, Scalar* to,
+                                                Layout const& layout) {
   auto const width = x.extent[1];
   sum_chunks(stream, dy, x, statistics, bias, activation, partial, layout);
   for (Index c = 0; c < width; ++c) {
-    auto const [sum, products] = summed<T>(x.extent, partial, c);
-    to[c] = static_cast<T>(sum);
-    to[width + c] = static_cast<T>(products);
+    auto const [sum, products] = summed<Scalar>(x.extent, partial, c);
+    to[c] = static_cast<Scalar>(sum);
+    to[width + c] = static_cast<Scalar>(products);
     write(dbias.data[c], to[c], dbias_write);
     write(dweight.data[c], to[width + c], dweight_write);
   }
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::means(Stream, Index replicas, Index channels, T const* sums,
-                                                 double const* moments, T* to) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::means(Stream, Index replicas, Index channels, Scalar const* sums,
+                                                 double const* moments, Scalar* to) {
   double rows = 0;
   for (Index r = 0; r < replicas; ++r) rows += moments[r * moment_elements(channels)];
   for (Index i = 0; i < 2 * channels; ++i)
-    to[i] = static_cast<T>(tree_sum(static_cast<int>(replicas),
-                                    [&](int r) { return static_cast<double>(sums[2 * channels * Index{r} + i]); }) /
-                           std::max(rows, 1.0));
+    to[i] =
+        static_cast<Scalar>(tree_sum(static_cast<int>(replicas),
+                                     [&](int r) { return static_cast<double>(sums[2 * channels * Index{r} + i]); }) /
+                            std::max(rows, 1.0));
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x,
-                                                          Statistics<T> statistics, Vector<T const> bias,
-                                                          Activation activation, T const* means, Matrix<T> dx,
-                                                          Write dx_write, Layout const& layout) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::input_gradient(Stream stream, Matrix<Scalar const> dy,
+                                                          Matrix<Scalar const> x, Statistics<Scalar> statistics,
+                                                          Vector<Scalar const> bias, Activation activation,
+                                                          Scalar const* means, Matrix<Scalar> dx, Write dx_write,
+                                                          Layout const& layout) {
   if (!dx.data) return;
   auto const rows = x.extent[0], width = x.extent[1];
   stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
     if (dx_write == Write::overwrite) clear_padding(layout, begin, end, dx);
     for (auto const run : detail::TokensBetween(layout, begin, end))
       with_best_instructions([=](auto vectors) {
-        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
+        detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
+          Lane center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
           detail::clear(zero);
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
@@ -160,19 +165,19 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::input_gradient(Stream stream, Matrix<
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<T const> x, T* partial,
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<Scalar const> x, Scalar* partial,
                                                           Layout const& layout) {
   auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
   auto* const counts = partial + 2 * chunks(rows, width) * width;
   stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
     detail::TokensBetween const tokens(layout, begin, end);
     auto const counted = tokens.count();
-    counts[begin / each] = static_cast<T>(counted);
+    counts[begin / each] = static_cast<Scalar>(counted);
     with_best_instructions([=](auto vectors) {
       auto* const sums = partial + 2 * (begin / each) * width;
-      detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-        V sum, rest, squares, next;
+      detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
+        Lane sum, rest, squares, next;
         detail::clear(sum);
         detail::clear(rest);
         detail::clear(squares);
@@ -181,8 +186,8 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<
             detail::load(next, x.data + r * width + c);
             sum += next;
           }
-        auto const count = static_cast<T>(std::max<Index>(1, counted));
-        V center = sum / count;
+        auto const count = static_cast<Scalar>(std::max<Index>(1, counted));
+        Lane center = sum / count;
         for (auto const run : tokens)
           for (Index r = run.begin; r < run.end; ++r) {
             detail::load(next, x.data + r * width + c);
@@ -199,8 +204,8 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE detail::Moments BatchNorm<HostSpace>::merged(Extents<2> x, T const* partial, Index c) noexcept {
+template <class Scalar>
+LOCKSTEP_INLINE detail::Moments BatchNorm<HostSpace>::merged(Extents<2> x, Scalar const* partial, Index c) noexcept {
   auto const width = x[1], count = chunks(x[0], width);
   detail::Moments all;
   for (Index chunk = 0; chunk < count; ++chunk) {
@@ -211,30 +216,31 @@ LOCKSTEP_INLINE detail::Moments BatchNorm<HostSpace>::merged(Extents<2> x, T con
   return all;
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void BatchNorm<HostSpace>::update_statistics(Index c, detail::Moments const& all,
-                                                             Vector<T const> weight, double epsilon, double momentum,
-                                                             Running<T> running, Statistics<T> statistics) {
+                                                             Vector<Scalar const> weight, double epsilon,
+                                                             double momentum, Running<Scalar> running,
+                                                             Statistics<Scalar> statistics) {
   set(statistics, c, all.mean, all.count > 0 ? all.squares / all.count : 0, weight, epsilon);
   if (all.count < 2) return;
-  auto const update_average = [=](T& average, double to) {
-    average = static_cast<T>((1 - momentum) * static_cast<double>(average) + momentum * to);
+  auto const update_average = [=](Scalar& average, double to) {
+    average = static_cast<Scalar>((1 - momentum) * static_cast<double>(average) + momentum * to);
   };
   update_average(running.mean(c), all.mean);
   update_average(running.variance(c), all.squares / (all.count - 1));
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::sum_chunks(Stream stream, Matrix<T const> dy, Matrix<T const> x,
-                                                      Statistics<T> statistics, Vector<T const> bias,
-                                                      Activation activation, T* partial, Layout const& layout) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::sum_chunks(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
+                                                      Statistics<Scalar> statistics, Vector<Scalar const> bias,
+                                                      Activation activation, Scalar* partial, Layout const& layout) {
   auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
   stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
     detail::TokensBetween const tokens(layout, begin, end);
     with_best_instructions([=](auto vectors) {
       auto* const sums = partial + 2 * (begin / each) * width;
-      detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-        V center, factor, shift, reciprocal, in, g, sum, products, zero;
+      detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
+        Lane center, factor, shift, reciprocal, in, g, sum, products, zero;
         detail::clear(sum);
         detail::clear(products);
         detail::clear(zero);
@@ -259,8 +265,8 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::sum_chunks(Stream stream, Matrix<T co
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE std::pair<double, double> BatchNorm<HostSpace>::summed(Extents<2> x, T const* partial,
+template <class Scalar>
+LOCKSTEP_INLINE std::pair<double, double> BatchNorm<HostSpace>::summed(Extents<2> x, Scalar const* partial,
                                                                        Index c) noexcept {
   double sum = 0, products = 0;
   for (Index chunk = 0; chunk < chunks(x[0], x[1]); ++chunk) {
@@ -270,27 +276,27 @@ LOCKSTEP_INLINE std::pair<double, double> BatchNorm<HostSpace>::summed(Extents<2
   return {sum, products};
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void BatchNorm<HostSpace>::clear_padding(Layout const& layout, Index begin, Index end,
-                                                         Matrix<T> y) noexcept {
+                                                         Matrix<Scalar> y) noexcept {
   for (auto const width = y.extent[1]; begin < end;) {
     auto const run = detail::next_tokens(layout, begin, end);
-    std::fill_n(y.data + begin * width, (run.begin - begin) * width, T{0});
+    std::fill_n(y.data + begin * width, (run.begin - begin) * width, Scalar{0});
     begin = run.end;
   }
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::set(Statistics<T> const& to, Index c, double mean, double variance,
-                                               Vector<T const> weight, double epsilon) {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::set(Statistics<Scalar> const& to, Index c, double mean, double variance,
+                                               Vector<Scalar const> weight, double epsilon) {
   double const reciprocal = 1 / std::sqrt(variance + epsilon);
-  to.mean(c) = static_cast<T>(mean);
-  to.reciprocal(c) = static_cast<T>(reciprocal);
-  to.scale(c) = static_cast<T>(reciprocal * static_cast<double>(weight(c)));
+  to.mean(c) = static_cast<Scalar>(mean);
+  to.reciprocal(c) = static_cast<Scalar>(reciprocal);
+  to.scale(c) = static_cast<Scalar>(reciprocal * static_cast<double>(weight(c)));
 }
 
-template <class T>
-LOCKSTEP_INLINE void BatchNorm<HostSpace>::write(T& to, T value, Write how) noexcept {
+template <class Scalar>
+LOCKSTEP_INLINE void BatchNorm<HostSpace>::write(Scalar& to, Scalar value, Write how) noexcept {
   to = how == Write::add ? to + value : value;
 }
 

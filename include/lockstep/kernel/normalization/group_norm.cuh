@@ -11,10 +11,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes the statistics of one group of a sample per block.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double epsilon, Accumulate<T>* mean,
-                                        Accumulate<T>* reciprocal) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, Scalar const* x, double epsilon, Accumulate<Scalar>* mean,
+                                        Accumulate<Scalar>* reciprocal) {
+  using Sum = Accumulate<Scalar>;
   auto const each = s.group_channels(), size = s.group_size();
   for (auto group = BlockTeam::first(); group < s.rows * s.groups; group += BlockTeam::count()) {
     auto const row = group / s.groups, first = group % s.groups * each;
@@ -41,11 +41,12 @@ LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double eps
 
 /// Computes sums for 32 channels of a sample per block. Each thread sums every eighth position of a channel, then their
 /// sums are added in order.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T const* x, Accumulate<T> const* mean,
-                                              Accumulate<T> const* reciprocal, Accumulate<T> const* weight,
-                                              Accumulate<T> const* bias, Activation activation, Accumulate<T>* sums) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, Scalar const* dy, Scalar const* x,
+                                              Accumulate<Scalar> const* mean, Accumulate<Scalar> const* reciprocal,
+                                              Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias,
+                                              Activation activation, Accumulate<Scalar>* sums) {
+  using Sum = Accumulate<Scalar>;
   __shared__ Sum shared[2][warps_per_block][warp];
   auto const tiles = (s.channels + warp - 1) / warp;
   for (auto i = Index{blockIdx.x}; i < s.rows * tiles; i += gridDim.x) {
@@ -81,44 +82,46 @@ template <>
 struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Shape = GroupNormShape;
 
-  template <class T>
+  template <class Scalar>
   struct Statistics {
-    T *mean, *reciprocal;  // [rows, channels]
+    Scalar *mean, *reciprocal;  // [rows, channels]
   };
 
   [[nodiscard]] static constexpr Index partial_elements(Shape const& s) noexcept { return 4 * s.rows * s.channels; }
 
-  template <class T>
-  static void measure(Stream stream, Shape const& s, T const* x, double epsilon, Statistics<Accumulate<T>> statistics,
-                      Accumulate<T>*) {
+  template <class Scalar>
+  static void measure(Stream stream, Shape const& s, Scalar const* x, double epsilon,
+                      Statistics<Accumulate<Scalar>> statistics, Accumulate<Scalar>*) {
     detail::launch("kernel::GroupNorm::measure", stream, s.rows * s.groups * detail::BlockTeam::size,
-                   detail::group_moments<T>, s, x, epsilon, statistics.mean, statistics.reciprocal);
+                   detail::group_moments<Scalar>, s, x, epsilon, statistics.mean, statistics.reciprocal);
   }
 
-  template <class T>
-  static void forward(Stream stream, Shape const& s, T const* x, Statistics<Accumulate<T>> statistics,
-                      Accumulate<T> const* weight, Accumulate<T> const* bias, Activation activation, T* y) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void forward(Stream stream, Shape const& s, Scalar const* x, Statistics<Accumulate<Scalar>> statistics,
+                      Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias, Activation activation,
+                      Scalar* y) {
+    using Sum = Accumulate<Scalar>;
     detail::for_elements("kernel::GroupNorm::forward", stream, s.size(), [=] __device__(Index i) {
       auto const c = i % s.channels, of = i / (s.positions * s.channels) * s.channels + c;
       auto const factor = detail::rounded_product(statistics.reciprocal[of], weight[c]);
       auto const out = detail::rounded_product(static_cast<Sum>(x[i]) - statistics.mean[of], factor) + bias[c];
-      y[i] = static_cast<T>(activation == Activation::relu && out < 0 ? Sum{0} : out);
+      y[i] = static_cast<Scalar>(activation == Activation::relu && out < 0 ? Sum{0} : out);
     });
   }
 
-  template <class T>
-  static void backward(Stream stream, Shape const& s, T const* dy, T const* x, Statistics<Accumulate<T>> statistics,
-                       Accumulate<T> const* weight, Accumulate<T> const* bias, Activation activation, T* dx,
-                       Write dx_write, Accumulate<T>* dweight, Write dweight_write, Accumulate<T>* dbias,
-                       Write dbias_write, Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void backward(Stream stream, Shape const& s, Scalar const* dy, Scalar const* x,
+                       Statistics<Accumulate<Scalar>> statistics, Accumulate<Scalar> const* weight,
+                       Accumulate<Scalar> const* bias, Activation activation, Scalar* dx, Write dx_write,
+                       Accumulate<Scalar>* dweight, Write dweight_write, Accumulate<Scalar>* dbias, Write dbias_write,
+                       Accumulate<Scalar>* partial) {
+    using Sum = Accumulate<Scalar>;
     auto const name = "kernel::GroupNorm::backward";
     auto* const sums = partial;                             // of g, and of g z, [rows, 2, channels]
     auto* const means = partial + 2 * s.rows * s.channels;  // their weighted means over groups, [rows, 2, channels]
     auto const tiles = (s.channels + detail::warp - 1) / detail::warp;
-    detail::launch(name, stream, s.rows * tiles * detail::threads_per_block, detail::group_gradient_sums<T>, s, dy, x,
-                   statistics.mean, statistics.reciprocal, weight, bias, activation, sums);
+    detail::launch(name, stream, s.rows * tiles * detail::threads_per_block, detail::group_gradient_sums<Scalar>, s, dy,
+                   x, statistics.mean, statistics.reciprocal, weight, bias, activation, sums);
     detail::for_elements(name, stream, s.channels, [=] __device__(Index c) {
       Sum g = 0, gz = 0;
       for (Index row = 0; row < s.rows; ++row) {
@@ -142,7 +145,7 @@ struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
       auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : static_cast<Sum>(dy[i]);
       auto const mean_g = means[2 * row * s.channels + c], mean_gz = means[(2 * row + 1) * s.channels + c];
       auto const d = by * (weight[c] * g - mean_g - centred * (mean_gz * by));
-      dx[i] = static_cast<T>(dx_write == Write::add ? static_cast<Sum>(dx[i]) + d : d);
+      dx[i] = static_cast<Scalar>(dx_write == Write::add ? static_cast<Sum>(dx[i]) + d : d);
     });
   }
 };

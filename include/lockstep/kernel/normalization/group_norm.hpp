@@ -31,9 +31,9 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Statistics that normalise each channel of each sample: mean, and 1 / sqrt(variance + epsilon). They are equal
   /// within a group.
-  template <class T>
+  template <class Scalar>
   struct Statistics {
-    T *mean, *reciprocal;  // [rows, channels]
+    Scalar *mean, *reciprocal;  // [rows, channels]
   };
 
   /// Returns the number of elements that `measure` and `backward` need for their partial sums.
@@ -45,15 +45,16 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// while in cache, and merges the chunks in order, in double.
   /// @shape x [rows, positions, channels]   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void measure(Stream stream, Shape const& s, T const* x, double epsilon, Statistics<T> statistics, T* partial);
+  template <class Scalar>
+  static void measure(Stream stream, Shape const& s, Scalar const* x, double epsilon, Statistics<Scalar> statistics,
+                      Scalar* partial);
 
   /// Computes y = activation((x - mean) * reciprocal * weight + bias).
   /// @shape x, y [rows, positions, channels]; y may be x   @shape weight, bias [channels]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, Shape const& s, T const* x, Statistics<T> statistics, T const* weight,
-                      T const* bias, Activation activation, T* y);
+  template <class Scalar>
+  static void forward(Stream stream, Shape const& s, Scalar const* x, Statistics<Scalar> statistics,
+                      Scalar const* weight, Scalar const* bias, Activation activation, Scalar* y);
 
   /// Computes the gradients. Let g = dy where the activation passed y, else 0, and z = (x - mean) * reciprocal. Then
   /// dbias = sum g and dweight = sum g z over all samples and positions. dx = reciprocal * (weight g - a - z b). Here a
@@ -61,10 +62,10 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// null dx. Recomputes which elements the activation passed, so y is not kept.
   /// @shape dy, x, dx [rows, positions, channels]; dx may be dy   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward(Stream stream, Shape const& s, T const* dy, T const* x, Statistics<T> statistics,
-                       T const* weight, T const* bias, Activation activation, T* dx, Write dx_write, T* dweight,
-                       Write dweight_write, T* dbias, Write dbias_write, T* partial);
+  template <class Scalar>
+  static void backward(Stream stream, Shape const& s, Scalar const* dy, Scalar const* x, Statistics<Scalar> statistics,
+                       Scalar const* weight, Scalar const* bias, Activation activation, Scalar* dx, Write dx_write,
+                       Scalar* dweight, Write dweight_write, Scalar* dbias, Write dbias_write, Scalar* partial);
 
  private:
   static constexpr Index rows_per_task = 8;
@@ -78,10 +79,10 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
     return (s.positions + chunk_positions(s) - 1) / chunk_positions(s);
   }
   /// Calls f(row, chunk, first position, end) for all chunks of all samples.
-  template <class F>
-  static void for_chunks(Stream stream, Shape const& s, F const& f);
-  template <class T>
-  static void put(T& to, T value, Write how) noexcept;
+  template <class Function>
+  static void for_chunks(Stream stream, Shape const& s, Function const& f);
+  template <class Scalar>
+  static void put(Scalar& to, Scalar value, Write how) noexcept;
 };
 
 }}}  // namespace lockstep::kernel

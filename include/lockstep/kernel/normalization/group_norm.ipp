@@ -4,15 +4,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::measure(Stream stream, Shape const& s, T const* x, double epsilon,
-                                                   Statistics<T> statistics, T* partial) {
+template <class Scalar>
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::measure(Stream stream, Shape const& s, Scalar const* x, double epsilon,
+                                                   Statistics<Scalar> statistics, Scalar* partial) {
   for_chunks(stream, s, [=](Index row, Index chunk, Index begin, Index end) {
     with_best_instructions([=](auto vectors) {
       auto const* const here = x + row * s.positions * s.channels;
       auto* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
-      detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
-        V sum, rest, squares, next;
+      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
+        Lane sum, rest, squares, next;
         detail::clear(sum);
         detail::clear(rest);
         detail::clear(squares);
@@ -20,8 +20,8 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::measure(Stream stream, Shape const& s
           detail::load(next, here + p * s.channels + c);
           sum += next;
         }
-        auto const count = static_cast<T>(end - begin);
-        V center = sum / count;
+        auto const count = static_cast<Scalar>(end - begin);
+        Lane center = sum / count;
         for (Index p = begin; p < end; ++p) {
           detail::load(next, here + p * s.channels + c);
           next -= center;
@@ -51,20 +51,22 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::measure(Stream stream, Shape const& s
         }
         double const variance = count > 0 ? squares / count : 0;
         auto const at = row * s.channels + first;
-        std::fill_n(statistics.mean + at, s.group_channels(), static_cast<T>(center));
-        std::fill_n(statistics.reciprocal + at, s.group_channels(), static_cast<T>(1 / std::sqrt(variance + epsilon)));
+        std::fill_n(statistics.mean + at, s.group_channels(), static_cast<Scalar>(center));
+        std::fill_n(statistics.reciprocal + at, s.group_channels(),
+                    static_cast<Scalar>(1 / std::sqrt(variance + epsilon)));
       }
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s, T const* x, Statistics<T> statistics,
-                                                   T const* weight, T const* bias, Activation activation, T* y) {
+template <class Scalar>
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s, Scalar const* x,
+                                                   Statistics<Scalar> statistics, Scalar const* weight,
+                                                   Scalar const* bias, Activation activation, Scalar* y) {
   for_chunks(stream, s, [=](Index row, Index, Index begin, Index end) {
     with_best_instructions([=](auto vectors) {
       auto const first = row * s.positions * s.channels;
-      detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
-        V center, factor, of_weight, shift, out, zero;
+      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
+        Lane center, factor, of_weight, shift, out, zero;
         detail::clear(zero);
         detail::load(center, statistics.mean + row * s.channels + c);
         detail::load(factor, statistics.reciprocal + row * s.channels + c);
@@ -82,17 +84,18 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& s, T const* dy, T const* x,
-                                                    Statistics<T> statistics, T const* weight, T const* bias,
-                                                    Activation activation, T* dx, Write dx_write, T* dweight,
-                                                    Write dweight_write, T* dbias, Write dbias_write, T* partial) {
+template <class Scalar>
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& s, Scalar const* dy, Scalar const* x,
+                                                    Statistics<Scalar> statistics, Scalar const* weight,
+                                                    Scalar const* bias, Activation activation, Scalar* dx,
+                                                    Write dx_write, Scalar* dweight, Write dweight_write, Scalar* dbias,
+                                                    Write dbias_write, Scalar* partial) {
   for_chunks(stream, s, [=](Index row, Index chunk, Index begin, Index end) {
     with_best_instructions([=](auto vectors) {
       auto const first = row * s.positions * s.channels;
       auto* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
-      detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
-        V center, reciprocal, of_weight, shift, z, g, sum, products, zero;
+      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
+        Lane center, reciprocal, of_weight, shift, z, g, sum, products, zero;
         detail::clear(sum);
         detail::clear(products);
         detail::clear(zero);
@@ -100,7 +103,7 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
         detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
         detail::load(of_weight, weight + c);
         detail::load(shift, bias + c);
-        V const factor = reciprocal * of_weight;
+        Lane const factor = reciprocal * of_weight;
         for (Index at = first + begin * s.channels + c; at < first + end * s.channels; at += s.channels) {
           detail::load(z, x + at);
           detail::load(g, dy + at);
@@ -123,7 +126,7 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
         double sum = 0;
         for (Index chunk = 0; chunk < chunks(s); ++chunk)
           sum += static_cast<double>(partial[(2 * (i / 2 * chunks(s) + chunk) + i % 2) * s.channels + c]);
-        of_rows[i * s.channels + c] = static_cast<T>(sum);
+        of_rows[i * s.channels + c] = static_cast<Scalar>(sum);
       }
   });
   for (Index c = 0; c < s.channels; ++c) {
@@ -132,8 +135,8 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
       g += static_cast<double>(of_rows[2 * row * s.channels + c]);
       gz += static_cast<double>(of_rows[(2 * row + 1) * s.channels + c]);
     }
-    put(dbias[c], static_cast<T>(g), dbias_write);
-    put(dweight[c], static_cast<T>(gz), dweight_write);
+    put(dbias[c], static_cast<Scalar>(g), dbias_write);
+    put(dweight[c], static_cast<Scalar>(gz), dweight_write);
   }
   if (!dx || s.positions == 0) return;
   for (Index i = 0; i < 2 * s.rows; ++i)
@@ -142,13 +145,13 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
       double sum = 0;
       for (Index c = 0; c < s.group_channels(); ++c)
         sum += static_cast<double>(here[c]) * static_cast<double>(weight[first + c]);
-      std::fill_n(here, s.group_channels(), static_cast<T>(sum / static_cast<double>(s.group_size())));
+      std::fill_n(here, s.group_channels(), static_cast<Scalar>(sum / static_cast<double>(s.group_size())));
     }
   for_chunks(stream, s, [=](Index row, Index, Index begin, Index end) {
     with_best_instructions([=](auto vectors) {
       auto const first = row * s.positions * s.channels;
-      detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
-        V center, reciprocal, of_weight, shift, mean_g, mean_gz, z, g, zero;
+      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
+        Lane center, reciprocal, of_weight, shift, mean_g, mean_gz, z, g, zero;
         detail::clear(zero);
         detail::load(center, statistics.mean + row * s.channels + c);
         detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
@@ -157,7 +160,7 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
         detail::load(mean_g, of_rows + 2 * row * s.channels + c);
         detail::load(mean_gz, of_rows + (2 * row + 1) * s.channels + c);
         mean_gz *= reciprocal;
-        V const factor = reciprocal * of_weight;
+        Lane const factor = reciprocal * of_weight;
         for (Index at = first + begin * s.channels + c; at < first + end * s.channels; at += s.channels) {
           detail::load(z, x + at);
           detail::load(g, dy + at);
@@ -175,8 +178,8 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
   });
 }
 
-template <class F>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::for_chunks(Stream stream, Shape const& s, F const& f) {
+template <class Function>
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::for_chunks(Stream stream, Shape const& s, Function const& f) {
   auto const of_row = chunks(s), each = chunk_positions(s);
   auto const together = std::max<Index>(1, each / std::max<Index>(1, s.positions));  // number of small samples per task
   stream.pool().for_ranges(s.rows * of_row, together, [&](Index i, Index end) {
@@ -187,8 +190,8 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::for_chunks(Stream stream, Shape const
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::put(T& to, T value, Write how) noexcept {
+template <class Scalar>
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::put(Scalar& to, Scalar value, Write how) noexcept {
   to = how == Write::add ? to + value : value;
 }
 

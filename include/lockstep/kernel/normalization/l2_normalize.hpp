@@ -20,16 +20,17 @@ struct L2Normalize<HostSpace> : detail::KernelTypes<HostSpace> {
   /// reciprocals; null ones are not written.
   /// @shape x, y [rows, width]   @shape reciprocals [rows]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, T epsilon, Vector<T> reciprocals, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Scalar epsilon, Vector<Scalar> reciprocals,
+                      Matrix<Scalar> y) {
     auto const width = x.extent[1];
     stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const* const from = x.data + row * width;
           auto* const to = y.data + row * width;
-          T const length = std::sqrt(detail::dot(vectors, from, from, width));
-          T const reciprocal = 1 / (length > epsilon ? length : epsilon);
+          Scalar const length = std::sqrt(detail::dot(vectors, from, from, width));
+          Scalar const reciprocal = 1 / (length > epsilon ? length : epsilon);
           for (Index c = 0; c < width; ++c) to[c] = from[c] * reciprocal;
           if (reciprocals.data) reciprocals.data[row] = reciprocal;
         }
@@ -40,16 +41,16 @@ struct L2Normalize<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes dx[r] = reciprocal * (dy[r] - n (n . dy[r])) with n = x[r] * reciprocal, or adds it to dx. The second
   /// term is zero if epsilon was the larger.
   /// @shape dy, x, dx [rows, width]   @shape reciprocals [rows]
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, T epsilon, Vector<T const> reciprocals,
-                       Matrix<T> dx, Write write) {
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x, Scalar epsilon,
+                       Vector<Scalar const> reciprocals, Matrix<Scalar> dx, Write write) {
     auto const width = x.extent[1];
     stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
-          T const reciprocal = reciprocals.data[row];
-          T const slope = projection(detail::dot(vectors, x.data + at, dy.data + at, width), reciprocal, epsilon);
+          Scalar const reciprocal = reciprocals.data[row];
+          Scalar const slope = projection(detail::dot(vectors, x.data + at, dy.data + at, width), reciprocal, epsilon);
           detail::write_each(at, at + width, dx.data, write,
                              [=](Index i) { return reciprocal * (dy.data[i] - x.data[i] * slope); });
         }
@@ -58,9 +59,10 @@ struct L2Normalize<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
   /// Returns the factor of x in the second term.
-  template <class T>
-  [[nodiscard, gnu::always_inline]] static constexpr T projection(T dot, T reciprocal, T epsilon) noexcept {
-    return reciprocal < 1 / epsilon ? dot * reciprocal * reciprocal : T{0};
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] static constexpr Scalar projection(Scalar dot, Scalar reciprocal,
+                                                                       Scalar epsilon) noexcept {
+    return reciprocal < 1 / epsilon ? dot * reciprocal * reciprocal : Scalar{0};
   }
 
  private:

@@ -14,10 +14,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct LayerNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual,
-                      Vector<Accumulate<T> const> weight, Vector<Accumulate<T> const> bias, Accumulate<T> epsilon,
-                      Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Residual<Scalar, CudaSpace> residual,
+                      Vector<Accumulate<Scalar> const> weight, Vector<Accumulate<Scalar> const> bias,
+                      Accumulate<Scalar> epsilon, Matrix<Scalar> sum, Matrix<Accumulate<Scalar>> moments,
+                      Matrix<Scalar> y) {
     auto const width = x.extent[1];
     expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
       return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
@@ -28,29 +29,31 @@ struct LayerNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
     detail::normalize<detail::Centering::mean>("kernel::LayerNorm::forward", stream, x.extent[0], width, x.data,
                                                residual, weight.data, bias.data, epsilon, sum.data,
-                                               statistics<Accumulate<T>>(moments), y.data);
+                                               statistics<Accumulate<Scalar>>(moments), y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
     return 2 * detail::row_partials(rows, width);
   }
 
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Matrix<Accumulate<T> const> moments,
-                       Residual<T, CudaSpace> residual, Vector<Accumulate<T> const> weight, Matrix<T> dx,
-                       Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<Accumulate<T>> dweight,
-                       Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> sum,
+                       Matrix<Accumulate<Scalar> const> moments, Residual<Scalar, CudaSpace> residual,
+                       Vector<Accumulate<Scalar> const> weight, Matrix<Scalar> dx, Write dx_write,
+                       Matrix<Scalar> dresidual, Write dresidual_write, Vector<Accumulate<Scalar>> dweight,
+                       Write dweight_write, Vector<Accumulate<Scalar>> dbias, Write dbias_write,
+                       Accumulate<Scalar>* partial) {
     detail::differentiate_norm<detail::Centering::mean>(
         "kernel::LayerNorm::backward", stream,
-        detail::NormGradients<T>{dy.extent[0], dy.extent[1], dy.data, sum.data,
-                                 statistics<Accumulate<T> const>(moments), nullptr, residual.dropout, weight.data,
-                                 dx.data, dx_write, dresidual.data, dresidual_write},
+        detail::NormGradients<Scalar>{dy.extent[0], dy.extent[1], dy.data, sum.data,
+                                      statistics<Accumulate<Scalar> const>(moments), nullptr, residual.dropout,
+                                      weight.data, dx.data, dx_write, dresidual.data, dresidual_write},
         partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
   }
 
  private:
-  template <class S>
-  [[nodiscard]] static detail::RowStatistics<S> statistics(Matrix<S> moments) noexcept {
+  template <class Statistic>
+  [[nodiscard]] static detail::RowStatistics<Statistic> statistics(Matrix<Statistic> moments) noexcept {
     return {moments.data, moments.data ? moments.data + 1 : nullptr, 2};
   }
 };

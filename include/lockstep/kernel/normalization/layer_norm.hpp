@@ -33,9 +33,10 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree; reports both
   /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
-                      Vector<T const> bias, T epsilon, Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Residual<Scalar, HostSpace> residual,
+                      Vector<Scalar const> weight, Vector<Scalar const> bias, Scalar epsilon, Matrix<Scalar> sum,
+                      Matrix<Accumulate<Scalar>> moments, Matrix<Scalar> y);
 
   /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -49,11 +50,12 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Matrix<Accumulate<T> const> moments,
-                       Residual<T, HostSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
-                       Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
-                       Vector<T> dbias, Write dbias_write, T* partial);
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> sum,
+                       Matrix<Accumulate<Scalar> const> moments, Residual<Scalar, HostSpace> residual,
+                       Vector<Scalar const> weight, Matrix<Scalar> dx, Write dx_write, Matrix<Scalar> dresidual,
+                       Write dresidual_write, Vector<Scalar> dweight, Write dweight_write, Vector<Scalar> dbias,
+                       Write dbias_write, Scalar* partial);
 
  private:
   static constexpr Index block = 256;    // elements whose gradient is kept until their mask is applied

@@ -4,10 +4,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void LayerNorm<HostSpace>::forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual,
-                                                   Vector<T const> weight, Vector<T const> bias, T epsilon,
-                                                   Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void LayerNorm<HostSpace>::forward(Stream stream, Matrix<Scalar const> x,
+                                                   Residual<Scalar, HostSpace> residual, Vector<Scalar const> weight,
+                                                   Vector<Scalar const> bias, Scalar epsilon, Matrix<Scalar> sum,
+                                                   Matrix<Accumulate<Scalar>> moments, Matrix<Scalar> y) {
   auto const width = x.extent[1];
   expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
     return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " + std::to_string(weight.size()) +
@@ -21,7 +22,7 @@ LOCKSTEP_INLINE void LayerNorm<HostSpace>::forward(Stream stream, Matrix<T const
       auto const* const from = residual.value.data ? (sum.data ? sum.data : y.data) : x.data;
       auto const norm = [=](Index first, auto count) __attribute__((always_inline)) {
         auto const at = first * width;
-        detail::RowMoments<T> of_rows[count()];
+        detail::RowMoments<Scalar> of_rows[count()];
         detail::moments_of_rows(vectors, from + at, width, epsilon, of_rows);
         if (moments.data) std::memcpy(moments.data + 2 * first, of_rows, sizeof of_rows);
         detail::normalize_and_scale_rows(vectors, from + at, of_rows, weight.data, bias.data, y.data + at, width);
@@ -30,36 +31,36 @@ LOCKSTEP_INLINE void LayerNorm<HostSpace>::forward(Stream stream, Matrix<T const
         next = residual.value.data ? std::min(end, row + rows_near) : end;
         for (Index r = row; residual.value.data && r < next; ++r)
           detail::add_residual(x.data + r * width, residual, r, width, (sum.data ? sum.data : y.data) + r * width);
-        detail::for_rows_at_once(vectors, row, next, static_cast<std::size_t>(width) * sizeof(T), norm);
+        detail::for_rows_at_once(vectors, row, next, static_cast<std::size_t>(width) * sizeof(Scalar), norm);
       }
     });
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void LayerNorm<HostSpace>::backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum,
-                                                    Matrix<Accumulate<T> const> moments,
-                                                    Residual<T, HostSpace> residual, Vector<T const> weight,
-                                                    Matrix<T> dx, Write dx_write, Matrix<T> dresidual,
-                                                    Write dresidual_write, Vector<T> dweight, Write dweight_write,
-                                                    Vector<T> dbias, Write dbias_write, T* partial) {
+template <class Scalar>
+LOCKSTEP_INLINE void LayerNorm<HostSpace>::backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> sum,
+                                                    Matrix<Accumulate<Scalar> const> moments,
+                                                    Residual<Scalar, HostSpace> residual, Vector<Scalar const> weight,
+                                                    Matrix<Scalar> dx, Write dx_write, Matrix<Scalar> dresidual,
+                                                    Write dresidual_write, Vector<Scalar> dweight, Write dweight_write,
+                                                    Vector<Scalar> dbias, Write dbias_write, Scalar* partial) {
   auto const rows = dy.extent[0], width = dy.extent[1];
   stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
     auto* const sums = partial + begin / chunk_rows * 2 * width;
-    std::fill_n(sums, 2 * width, T(0));
+    std::fill_n(sums, 2 * width, Scalar(0));
     with_best_instructions([=](auto vectors) {
       for (Index row = begin; row < end; ++row) {
         auto const at = row * width;
         auto const* const d = dy.data + at;
         auto const* const s = sum.data + at;
-        detail::RowMoments<T> const of_row{moments.data[2 * row], moments.data[2 * row + 1]};
+        detail::RowMoments<Scalar> const of_row{moments.data[2 * row], moments.data[2 * row + 1]};
         auto const means = detail::add_row(vectors, d, s, of_row, weight.data, sums, sums + width, width);
-        auto const differentiate = [=](T* to, Write write) {
+        auto const differentiate = [=](Scalar* to, Write write) {
           detail::differentiate_row(d, s, of_row, weight.data, means, to, width, write);
         };
         if (dx.data && dx.data != dy.data) differentiate(dx.data + at, dx_write);
         if (dresidual.data && !residual.dropout.mask.active()) differentiate(dresidual.data + at, dresidual_write);
-        T undropped[block];
+        Scalar undropped[block];
         for (Index c = 0; c < width && dresidual.data && residual.dropout.mask.active(); c += block) {
           auto const count = std::min(block, width - c);
           detail::differentiate_row(d + c, s + c, of_row, weight.data + c, means, undropped, count, Write::overwrite);

@@ -6,9 +6,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Second summand of a normalisation's input: x + dropout(value). A null value adds nothing.
-template <class T, class Space>
+template <class Scalar, class Space>
 struct Residual {
-  TensorView<T const, 2, Space> value{};
+  TensorView<Scalar const, 2, Space> value{};
   RowDropout<Space> dropout{};
 };
 

@@ -31,9 +31,10 @@ struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if the shapes disagree; reports both
   /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
-                      T epsilon, Matrix<T> sum, Vector<T> reciprocals, Matrix<T> y);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Residual<Scalar, HostSpace> residual,
+                      Vector<Scalar const> weight, Scalar epsilon, Matrix<Scalar> sum, Vector<Scalar> reciprocals,
+                      Matrix<Scalar> y);
 
   /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -47,11 +48,12 @@ struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<T const> reciprocals,
-                       Matrix<T const> other_gradient, RowDropout<HostSpace> dropout, Vector<T const> weight,
-                       Matrix<T> dx, Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
-                       Write dweight_write, T* partial);
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> sum,
+                       Vector<Scalar const> reciprocals, Matrix<Scalar const> other_gradient,
+                       RowDropout<HostSpace> dropout, Vector<Scalar const> weight, Matrix<Scalar> dx, Write dx_write,
+                       Matrix<Scalar> dresidual, Write dresidual_write, Vector<Scalar> dweight, Write dweight_write,
+                       Scalar* partial);
 
  private:
   static constexpr Index block = 256;  // elements whose gradient is kept until it is added to dx and dresidual

@@ -4,10 +4,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void RMSNorm<HostSpace>::forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual,
-                                                 Vector<T const> weight, T epsilon, Matrix<T> sum,
-                                                 Vector<T> reciprocals, Matrix<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void RMSNorm<HostSpace>::forward(Stream stream, Matrix<Scalar const> x,
+                                                 Residual<Scalar, HostSpace> residual, Vector<Scalar const> weight,
+                                                 Scalar epsilon, Matrix<Scalar> sum, Vector<Scalar> reciprocals,
+                                                 Matrix<Scalar> y) {
   auto const width = x.extent[1];
   expect<ShapeError>(weight.extent[0] == width, [&] {
     return "RMSNorm: rows have " + std::to_string(width) + " elements and weight has " + std::to_string(weight.size());
@@ -30,23 +31,24 @@ LOCKSTEP_INLINE void RMSNorm<HostSpace>::forward(Stream stream, Matrix<T const> 
   });
 }
 
-template <class T>
-LOCKSTEP_INLINE void RMSNorm<HostSpace>::backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum,
-                                                  Vector<T const> reciprocals, Matrix<T const> other_gradient,
-                                                  RowDropout<HostSpace> dropout, Vector<T const> weight, Matrix<T> dx,
-                                                  Write dx_write, Matrix<T> dresidual, Write dresidual_write,
-                                                  Vector<T> dweight, Write dweight_write, T* partial) {
+template <class Scalar>
+LOCKSTEP_INLINE void RMSNorm<HostSpace>::backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> sum,
+                                                  Vector<Scalar const> reciprocals, Matrix<Scalar const> other_gradient,
+                                                  RowDropout<HostSpace> dropout, Vector<Scalar const> weight,
+                                                  Matrix<Scalar> dx, Write dx_write, Matrix<Scalar> dresidual,
+                                                  Write dresidual_write, Vector<Scalar> dweight, Write dweight_write,
+                                                  Scalar* partial) {
   auto const rows = dy.extent[0], width = dy.extent[1];
   stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
     auto* const sums = partial + begin / chunk_rows * width;
-    std::fill_n(sums, width, T(0));
+    std::fill_n(sums, width, Scalar(0));
     with_best_instructions([=](auto vectors) {
       for (Index row = begin; row < end; ++row) {
         auto const at = row * width;
         auto const reciprocal = reciprocals.data[row];
         auto const projection =
             detail::add_rms_row(vectors, dy.data + at, sum.data + at, weight.data, reciprocal, sums, width);
-        T gradient[block];
+        Scalar gradient[block];
         for (Index c = 0; c < width; c += block) {
           auto const count = std::min(block, width - c);
           detail::differentiate_rms_row(dy.data + at + c, sum.data + at + c, weight.data + c, reciprocal, projection,

@@ -11,9 +11,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One warp processes one row.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void softmax_rows(Index rows, Index width, T const* x, T* y) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void softmax_rows(Index rows, Index width, Scalar const* x, Scalar* y) {
+  using Sum = Accumulate<Scalar>;
   for (auto row = WarpTeam::first(); row < rows; row += WarpTeam::count()) {
     auto const* const from = x + row * width;
     Sum maximum = -std::numeric_limits<Sum>::infinity(), total = 0;
@@ -26,13 +26,14 @@ LOCKSTEP_CUDA_KERNEL void softmax_rows(Index rows, Index width, T const* x, T* y
       total += std::exp(static_cast<Sum>(from[c]) - maximum);
     Sum const share = 1 / WarpTeam::sum(total);
     for (auto c = WarpTeam::member(); c < width; c += WarpTeam::size)
-      y[row * width + c] = static_cast<T>(std::exp(static_cast<Sum>(from[c]) - maximum) * share);
+      y[row * width + c] = static_cast<Scalar>(std::exp(static_cast<Sum>(from[c]) - maximum) * share);
   }
 }
 
-template <class T>
-LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, T const* dy, T const* y, T* dx, Write write) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, Scalar const* dy, Scalar const* y, Scalar* dx,
+                                                Write write) {
+  using Sum = Accumulate<Scalar>;
   for (auto row = WarpTeam::first(); row < rows; row += WarpTeam::count()) {
     Sum mean = 0;
     for (auto c = WarpTeam::member(); c < width; c += WarpTeam::size)
@@ -41,7 +42,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, T const
     for (auto c = WarpTeam::member(); c < width; c += WarpTeam::size) {
       auto const at = row * width + c;
       Sum const here = static_cast<Sum>(y[at]) * (static_cast<Sum>(dy[at]) - mean);
-      dx[at] = static_cast<T>(write == Write::overwrite ? here : static_cast<Sum>(dx[at]) + here);
+      dx[at] = static_cast<Scalar>(write == Write::overwrite ? here : static_cast<Sum>(dx[at]) + here);
     }
   }
 }
@@ -53,16 +54,16 @@ LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, T const
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Softmax<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T> y) {
-    detail::launch("kernel::Softmax::forward", stream, x.extent[0] * detail::warp, detail::softmax_rows<T>, x.extent[0],
-                   x.extent[1], x.data, y.data);
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar> y) {
+    detail::launch("kernel::Softmax::forward", stream, x.extent[0] * detail::warp, detail::softmax_rows<Scalar>,
+                   x.extent[0], x.extent[1], x.data, y.data);
   }
 
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> y, Matrix<T> dx, Write write) {
-    detail::launch("kernel::Softmax::backward", stream, y.extent[0] * detail::warp, detail::differentiate_softmax<T>,
-                   y.extent[0], y.extent[1], dy.data, y.data, dx.data, write);
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> y, Matrix<Scalar> dx, Write write) {
+    detail::launch("kernel::Softmax::backward", stream, y.extent[0] * detail::warp,
+                   detail::differentiate_softmax<Scalar>, y.extent[0], y.extent[1], dy.data, y.data, dx.data, write);
   }
 };
 

@@ -19,17 +19,17 @@ struct Softmax<HostSpace> : detail::KernelTypes<HostSpace> {
   /// overflows.
   /// @shape x, y [rows, width]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar> y) {
     auto const width = x.extent[1];
     stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const* const from = x.data + row * width;
           auto* const to = y.data + row * width;
-          T const maximum = detail::largest(vectors, from, width);
+          Scalar const maximum = detail::largest(vectors, from, width);
           for (Index c = 0; c < width; ++c) to[c] = detail::exp(from[c] - maximum);
-          T const share = 1 / detail::sum(vectors, to, width);
+          Scalar const share = 1 / detail::sum(vectors, to, width);
           for (Index c = 0; c < width; ++c) to[c] *= share;
         }
       });
@@ -38,14 +38,14 @@ struct Softmax<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Computes dx[r] = y[r] (dy[r] - y[r] . dy[r]), or adds it to dx.
   /// @shape dy, y, dx [rows, width]
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> y, Matrix<T> dx, Write write) {
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> y, Matrix<Scalar> dx, Write write) {
     auto const width = y.extent[1];
     stream.pool().for_ranges(y.extent[0], rows_per_task, [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
-          T const mean = detail::dot(vectors, y.data + at, dy.data + at, width);
+          Scalar const mean = detail::dot(vectors, y.data + at, dy.data + at, width);
           detail::write_each(at, at + width, dx.data, write, [=](Index i) { return y.data[i] * (dy.data[i] - mean); });
         }
       });

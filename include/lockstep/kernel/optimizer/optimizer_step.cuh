@@ -17,10 +17,11 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes some adjacent elements at a time. The rule is created once per block, because it computes
 /// powers.
-template <class T, class Shadow, class Scalars, class MakeRule, std::size_t states_count>
-LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradients, std::array<T*, states_count> states,
-                                        Shadow shadow, Scalars const* scalars, MakeRule make_rule) {
-  using Access = WidestAccess<T>;
+template <class Scalar, class Shadow, class Scalars, class MakeRule, std::size_t states_count>
+LOCKSTEP_CUDA_KERNEL void step_elements(Index count, Scalar* values, Scalar const* gradients,
+                                        std::array<Scalar*, states_count> states, Shadow shadow, Scalars const* scalars,
+                                        MakeRule make_rule) {
+  using Access = WidestAccess<Scalar>;
   using Rule = decltype(make_rule(*scalars));
   static_assert(std::is_trivially_destructible_v<Rule>, "Lockstep: an optimizer's rule holds plain numbers only");
   __shared__ __align__(16) std::byte memory[sizeof(Rule)];
@@ -30,12 +31,12 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
   auto const& rule = *reinterpret_cast<Rule const*>(memory);
   for (auto first = grid_thread() * Access::size; first < count; first += grid_threads() * Access::size) {
     Access const access(first, count);
-    typename Access::template Values<T> x, g, of_states[states_count > 0 ? states_count : 1];
+    typename Access::template Values<Scalar> x, g, of_states[states_count > 0 ? states_count : 1];
     access.load(values, x);
     access.load(gradients, g);
     for (std::size_t s = 0; s < states_count; ++s) access.load(states[s], of_states[s]);
     for (int j = 0; j < access.size; ++j) {
-      std::array<T*, states_count> of_element{};
+      std::array<Scalar*, states_count> of_element{};
       for (std::size_t s = 0; s < states_count; ++s) of_element[s] = of_states[s] + j;
       rule(1, x + j, g + j, of_element);
     }
@@ -80,18 +81,18 @@ struct OptimizerStep<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
-    using T = std::remove_reference_t<decltype(*slice.values)>;
+    using Scalar = std::remove_reference_t<decltype(*slice.values)>;
     expect<ConfigError>(slice.touched.words == nullptr, [] {
       return "OptimizerStep: row gradients are supported on the host only; use dense gradients for tables on a device";
     });
     constexpr auto states_of_slice = static_cast<std::size_t>(states_count);
-    std::array<T*, states_of_slice> states{};
+    std::array<Scalar*, states_of_slice> states{};
     for (std::size_t s = 0; s < states_of_slice; ++s) states[s] = slice.states[s];
     // Each thread processes several groups of elements. A block thus creates its rule for some thousands of elements,
     // and no more blocks create it than any GPU runs at a time.
     detail::launch("kernel::OptimizerStep", stream,
                    std::min((slice.count + elements_per_thread - 1) / elements_per_thread, max_threads),
-                   detail::step_elements<T, decltype(slice.half_precision), Scalars, MakeRule, states_of_slice>,
+                   detail::step_elements<Scalar, decltype(slice.half_precision), Scalars, MakeRule, states_of_slice>,
                    slice.count, slice.values, slice.gradients, states, slice.half_precision, scalars, make_rule);
   }
 

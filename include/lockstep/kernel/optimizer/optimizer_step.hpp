@@ -27,7 +27,7 @@ struct OptimizerStep<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
-    using T = std::remove_reference_t<decltype(*slice.values)>;
+    using Scalar = std::remove_reference_t<decltype(*slice.values)>;
     if (!scalars->active()) return;
     auto const rule = make_rule(*scalars);
     stream.pool().for_ranges(slice.count, grain, [&](Index begin, Index end) {
@@ -37,9 +37,9 @@ struct OptimizerStep<HostSpace> : detail::KernelTypes<HostSpace> {
           if (!written && rule.leaves_untouched_rows()) at = stop;
           for (Index n; at < stop; at += n) {
             n = std::min(block, stop - at);
-            std::array<T*, static_cast<std::size_t>(states_count)> here{};
+            std::array<Scalar*, static_cast<std::size_t>(states_count)> here{};
             for (std::size_t s = 0; s < here.size(); ++s) here[s] = slice.states[s] + at;
-            auto const* const gradients = written ? slice.gradients + at : zeros<T>.data();
+            auto const* const gradients = written ? slice.gradients + at : zeros<Scalar>.data();
             if constexpr (requires { rule(vectors, n, slice.values, gradients, here); }) {
               rule(vectors, n, slice.values + at, gradients, here);
             } else {
@@ -58,8 +58,8 @@ struct OptimizerStep<HostSpace> : detail::KernelTypes<HostSpace> {
 
  private:
   static constexpr Index grain = 64 * block;
-  template <class T>
-  static constexpr std::array<T, static_cast<std::size_t>(block)> zeros{};
+  template <class Scalar>
+  static constexpr std::array<Scalar, static_cast<std::size_t>(block)> zeros{};
 
   struct Run {
     bool written;

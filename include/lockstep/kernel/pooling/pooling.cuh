@@ -14,21 +14,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// rounding
 template <>
 struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
-    using Sum = Accumulate<T>;
+  template <class Scalar>
+  static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y) {
+    using Sum = Accumulate<Scalar>;
     auto const width = y.extent[1];
     detail::sum_sequences<Sum>(
         "kernel::Pooling::mean", stream, layout, width,
         [=] __device__(Index at) { return static_cast<Sum>(x.data[at]); },
         [=] __device__(Index row, Index to, Sum sum) {
           auto const tokens = layout.tokens(row);
-          y.data[to] = static_cast<T>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
+          y.data[to] = static_cast<Scalar>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
         });
   }
 
-  template <class T>
-  static void mean_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dy, Matrix<T> dx,
+  template <class Scalar>
+  static void mean_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dy, Matrix<Scalar> dx,
                             Write write) {
     detail::spread_sequences(
         "kernel::Pooling::mean_backward", stream, layout, dy.extent[1],
@@ -39,19 +39,20 @@ struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
         dy.data, dx.data, write);
   }
 
-  template <class T>
-  static void token(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<T const> x,
-                    Matrix<T> y) {
+  template <class Scalar>
+  static void token(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<Scalar const> x,
+                    Matrix<Scalar> y) {
     auto const width = y.extent[1];
     detail::for_elements("kernel::Pooling::token", stream, y.size(), [=] __device__(Index i) {
       auto const row = i / width;
-      y.data[i] = layout.tokens(row) > 0 ? x.data[detail::pooled_slot(layout, row, which) * width + i % width] : T{0};
+      y.data[i] =
+          layout.tokens(row) > 0 ? x.data[detail::pooled_slot(layout, row, which) * width + i % width] : Scalar{0};
     });
   }
 
-  template <class T>
-  static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<T const> dy,
-                             Matrix<T> dx, Write write) {
+  template <class Scalar>
+  static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which,
+                             Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write) {
     detail::spread_sequences(
         "kernel::Pooling::token_backward", stream, layout, dy.extent[1],
         [=] __device__(Index row, Index slot) {

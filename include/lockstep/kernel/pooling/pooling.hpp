@@ -32,25 +32,26 @@ struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition
-  template <class T>
-  static void mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y);
+  template <class Scalar>
+  static void mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y);
 
   /// Computes dx = dy[r] / n for each of the n tokens of sequence r and zero in padding, or adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
-  template <class T>
-  static void mean_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dy, Matrix<T> dx,
+  template <class Scalar>
+  static void mean_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> dy, Matrix<Scalar> dx,
                             Write write);
 
   /// Computes y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
-  template <class T>
-  static void token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> x, Matrix<T> y);
+  template <class Scalar>
+  static void token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<Scalar const> x,
+                    Matrix<Scalar> y);
 
   /// Computes dx = dy[r] for that token of sequence r and zero in all other slots, or adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
-  template <class T>
-  static void token_backward(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> dy,
-                             Matrix<T> dx, Write write);
+  template <class Scalar>
+  static void token_backward(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
+                             Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
 };
 
 }}}  // namespace lockstep::kernel

@@ -4,60 +4,60 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void Pooling<HostSpace>::mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x,
-                                              Matrix<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void Pooling<HostSpace>::mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x,
+                                              Matrix<Scalar> y) {
   auto const width = y.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
     with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
       auto* const out = y.data + row * width;
       auto const* in = x.data + first * width;
-      if (tokens == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
+      if (tokens == 0) return static_cast<void>(std::fill_n(out, width, Scalar{0}));
       std::copy_n(in, width, out);
       for (Index t = 1; t < tokens; ++t) {
         in += width;
         for (Index c = 0; c < width; ++c) out[c] += in[c];
       }
-      for (Index c = 0; c < width; ++c) out[c] /= static_cast<T>(tokens);
+      for (Index c = 0; c < width; ++c) out[c] /= static_cast<Scalar>(tokens);
     });
   });
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void Pooling<HostSpace>::mean_backward(Stream stream, SequenceLayout<HostSpace> layout,
-                                                       Matrix<T const> dy, Matrix<T> dx, Write write) {
+                                                       Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write) {
   auto const width = dy.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
     with_best_instructions([=, first = layout.start(row), end = layout.end(row), tokens = layout.tokens(row)] {
       auto const* const in = dy.data + row * width;
       auto* out = dx.data + first * width;
       for (Index t = 0; t < tokens; ++t, out += width)
-        detail::write_each(0, width, out, write, [=](Index c) { return in[c] / static_cast<T>(tokens); });
-      if (write == Write::overwrite) std::fill_n(out, (end - first - tokens) * width, T{0});
+        detail::write_each(0, width, out, write, [=](Index c) { return in[c] / static_cast<Scalar>(tokens); });
+      if (write == Write::overwrite) std::fill_n(out, (end - first - tokens) * width, Scalar{0});
     });
   });
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void Pooling<HostSpace>::token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
-                                               Matrix<T const> x, Matrix<T> y) {
+                                               Matrix<Scalar const> x, Matrix<Scalar> y) {
   auto const width = y.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
     auto* const out = y.data + row * width;
-    if (layout.tokens(row) == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
+    if (layout.tokens(row) == 0) return static_cast<void>(std::fill_n(out, width, Scalar{0}));
     std::copy_n(x.data + detail::pooled_slot(layout, row, which) * width, width, out);
   });
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void Pooling<HostSpace>::token_backward(Stream stream, SequenceLayout<HostSpace> layout,
-                                                        PooledToken which, Matrix<T const> dy, Matrix<T> dx,
+                                                        PooledToken which, Matrix<Scalar const> dy, Matrix<Scalar> dx,
                                                         Write write) {
   auto const width = dy.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
     auto const* const in = dy.data + row * width;
     auto const start = layout.start(row), slots = layout.end(row) - start;
-    if (write == Write::overwrite) std::fill_n(dx.data + start * width, slots * width, T{0});
+    if (write == Write::overwrite) std::fill_n(dx.data + start * width, slots * width, Scalar{0});
     if (layout.tokens(row) == 0) return;
     auto* const out = dx.data + detail::pooled_slot(layout, row, which) * width;
     for (Index c = 0; c < width; ++c) out[c] += in[c];

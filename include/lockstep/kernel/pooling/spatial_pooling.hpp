@@ -28,29 +28,30 @@ struct SpatialPooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @throws ShapeError if a size does not match the shape, the result has no positions, or a window consists of
   /// padding
   /// @source direct from the definition
-  template <class T>
-  static void max(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
+  template <class Scalar>
+  static void max(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
                   Vector<std::int32_t> argmax);
 
   /// Computes dx = dy at the positions that won, summed over windows, and zero elsewhere, or adds it to dx.
-  template <class T>
-  static void max_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
-                           Vector<std::int32_t const> argmax, Vector<T> dx, Write write);
+  template <class Scalar>
+  static void max_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy,
+                           Vector<std::int32_t const> argmax, Vector<Scalar> dx, Write write);
 
   /// Computes y = 1 / taps * the sum of each window, in order. As in PyTorch, counts the zeros of padding.
-  template <class T>
-  static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y);
+  template <class Scalar>
+  static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
 
   /// Computes dx = 1 / taps * the sum of dy over the windows that contain a position, or adds it to dx.
-  template <class T>
-  static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx, Write write);
+  template <class Scalar>
+  static void average_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
+                               Write write);
 
  private:
   /// Averages a window of all positions: its sum is as accurate as the sum of a few.
-  template <class T>
-  static void average_of_all(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y);
-  template <class T>
-  [[nodiscard, gnu::always_inline]] static bool wins(T x, T best) noexcept {
+  template <class Scalar>
+  static void average_of_all(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] static bool wins(Scalar x, Scalar best) noexcept {
     return x > best || x != x;
   }
   /// Positions of x, along each axis, that one output position reads.
@@ -58,8 +59,8 @@ struct SpatialPooling<HostSpace> : detail::KernelTypes<HostSpace> {
     Extents<3> begin, end;
     Window(ConvolutionShape const& s, Index position) noexcept;
     [[nodiscard]] Index first_position(ConvolutionShape const& s) const noexcept;
-    template <class F>
-    [[gnu::always_inline]] void for_positions(ConvolutionShape const& s, F&& f) const noexcept {
+    template <class Function>
+    [[gnu::always_inline]] void for_positions(ConvolutionShape const& s, Function&& f) const noexcept {
       for (Index d = begin[0]; d < end[0]; ++d)
         for (Index h = begin[1]; h < end[1]; ++h)
           for (Index w = begin[2]; w < end[2]; ++w) f((d * s.extent[1] + h) * s.extent[2] + w);
@@ -67,8 +68,8 @@ struct SpatialPooling<HostSpace> : detail::KernelTypes<HostSpace> {
   };
 
   /// Calls f(row, position, window) for each output position, on the threads of the pool.
-  template <class F>
-  static void for_windows(Stream stream, ConvolutionShape const& s, F const& f);
+  template <class Function>
+  static void for_windows(Stream stream, ConvolutionShape const& s, Function const& f);
 };
 
 }}}  // namespace lockstep::kernel

@@ -4,15 +4,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max(Stream stream, ConvolutionShape const& s, Vector<T const> x,
-                                                    Vector<T> y, Vector<std::int32_t> argmax) {
+template <class Scalar>
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x,
+                                                    Vector<Scalar> y, Vector<std::int32_t> argmax) {
   detail::check_pooling(s, x.size(), y.size());
   for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
     auto* const best = y.data + (row * s.output_positions() + position) * channels;
     auto* const at = argmax.data ? argmax.data + (row * s.output_positions() + position) * channels : nullptr;
     auto const* const sample = x.data + row * s.input_size();
-    std::fill_n(best, channels, -std::numeric_limits<T>::infinity());
+    std::fill_n(best, channels, -std::numeric_limits<Scalar>::infinity());
     if (at) std::fill_n(at, channels, static_cast<std::int32_t>(window.first_position(s)));
     window.for_positions(s, [=](Index from) {
       auto const* const here = sample + from * channels;
@@ -24,66 +24,67 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max(Stream stream, ConvolutionSh
   });
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max_backward(Stream stream, ConvolutionShape const& s,
-                                                             Vector<T const> dy, Vector<std::int32_t const> argmax,
-                                                             Vector<T> dx, Write write) {
+                                                             Vector<Scalar const> dy, Vector<std::int32_t const> argmax,
+                                                             Vector<Scalar> dx, Write write) {
   detail::check_pooling(s, dx.size(), dy.size());
   stream.pool().run(s.rows,
                     [=, channels = s.inputs, positions = s.output_positions(), size = s.input_size()](Index row) {
                       auto* const to = dx.data + row * size;
-                      if (write == Write::overwrite) std::fill_n(to, size, T{0});
+                      if (write == Write::overwrite) std::fill_n(to, size, Scalar{0});
                       for (Index position = row * positions; position < (row + 1) * positions; ++position)
                         for (Index c = 0; c < channels; ++c)
                           to[argmax.data[position * channels + c] * channels + c] += dy.data[position * channels + c];
                     });
 }
 
-template <class T>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, ConvolutionShape const& s, Vector<T const> x,
-                                                        Vector<T> y) {
+template <class Scalar>
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, ConvolutionShape const& s,
+                                                        Vector<Scalar const> x, Vector<Scalar> y) {
   detail::check_pooling(s, x.size(), y.size());
   if (s.kernel == s.extent && s.padding == Extents<3>{}) return average_of_all(stream, s, x, y);
   for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
     auto* const sum = y.data + (row * s.output_positions() + position) * channels;
-    std::fill_n(sum, channels, T{0});
+    std::fill_n(sum, channels, Scalar{0});
     window.for_positions(s, [=](Index from) {
       auto const* const here = x.data + row * s.input_size() + from * channels;
       for (Index c = 0; c < channels; ++c) sum[c] += here[c];
     });
-    for (Index c = 0; c < channels; ++c) sum[c] /= static_cast<T>(s.taps());
+    for (Index c = 0; c < channels; ++c) sum[c] /= static_cast<Scalar>(s.taps());
   });
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_backward(Stream stream, ConvolutionShape const& s,
-                                                                 Vector<T const> dy, Vector<T> dx, Write write) {
+                                                                 Vector<Scalar const> dy, Vector<Scalar> dx,
+                                                                 Write write) {
   detail::check_pooling(s, dx.size(), dy.size());
   stream.pool().run(s.rows, [=](Index row) {
     with_best_instructions([=] {
       Index const channels = s.inputs;
       auto* const to = dx.data + row * s.input_size();
-      if (write == Write::overwrite) std::fill_n(to, s.input_size(), T{0});
+      if (write == Write::overwrite) std::fill_n(to, s.input_size(), Scalar{0});
       for (Index position = 0; position < s.output_positions(); ++position) {
         auto const* const from = dy.data + (row * s.output_positions() + position) * channels;
         Window(s, position).for_positions(s, [=](Index at) {
-          for (Index c = 0; c < channels; ++c) to[at * channels + c] += from[c] / static_cast<T>(s.taps());
+          for (Index c = 0; c < channels; ++c) to[at * channels + c] += from[c] / static_cast<Scalar>(s.taps());
         });
       }
     });
   });
 }
 
-template <class T>
+template <class Scalar>
 LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_of_all(Stream stream, ConvolutionShape const& s,
-                                                               Vector<T const> x, Vector<T> y) {
+                                                               Vector<Scalar const> x, Vector<Scalar> y) {
   stream.pool().for_ranges(s.rows, std::max<Index>(1, 8192 / std::max<Index>(1, s.input_size())),
                            [=, channels = s.inputs](Index row, Index end) {
                              for (; row < end; ++row) {
                                auto* const mean = y.data + row * channels;
                                detail::sum_rows(x.data + row * s.input_size(), channels, channels, s.taps(), mean,
                                                 Write::overwrite);
-                               for (Index c = 0; c < channels; ++c) mean[c] /= static_cast<T>(s.taps());
+                               for (Index c = 0; c < channels; ++c) mean[c] /= static_cast<Scalar>(s.taps());
                              }
                            });
 }
@@ -102,8 +103,9 @@ LOCKSTEP_INLINE Index SpatialPooling<HostSpace>::Window::first_position(Convolut
   return (begin[0] * s.extent[1] + begin[1]) * s.extent[2] + begin[2];
 }
 
-template <class F>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::for_windows(Stream stream, ConvolutionShape const& s, F const& f) {
+template <class Function>
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::for_windows(Stream stream, ConvolutionShape const& s,
+                                                            Function const& f) {
   auto const positions = s.output_positions();
   Index const each = std::max<Index>(1, 8192 / std::max<Index>(1, s.inputs * s.taps()));
   stream.pool().for_ranges(s.rows * positions, each, [&f, s, positions](Index begin, Index end) {

@@ -13,10 +13,10 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes the channels of a slot that share a block of random bits, if slots begin on multiples of 8
 /// elements.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x, T* y,
-                                  Write write) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, Scalar const* x,
+                                  Scalar* y, Write write) {
+  using Sum = Accumulate<Scalar>;
   auto const groups = mask_groups(width);
   auto const scale = static_cast<Sum>(mask.scale());
   for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
@@ -43,11 +43,11 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> la
 template <>
 struct Dropout<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, bit-identical to the host's; queued on `stream`.
-  template <class T>
-  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
-                    Write write) {
+  template <class Scalar>
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x,
+                    Matrix<Scalar> y, Write write) {
     auto const width = x.extent[1];
-    detail::launch("kernel::Dropout", stream, layout.slots * detail::mask_groups(width), detail::dropout<T>, mask,
+    detail::launch("kernel::Dropout", stream, layout.slots * detail::mask_groups(width), detail::dropout<Scalar>, mask,
                    layout, width, x.data, y.data, write);
   }
 };

@@ -23,9 +23,9 @@ struct Dropout<HostSpace> : detail::KernelTypes<HostSpace> {
   /// of the sample, where t is the token. Padding becomes zero, or stays unchanged with `add`.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
-  template <class T>
-  static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y,
-                    Write write) {
+  template <class Scalar>
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x,
+                    Matrix<Scalar> y, Write write) {
     auto const width = x.extent[1];
     detail::for_token_runs(
         stream.pool(), layout,
@@ -37,7 +37,7 @@ struct Dropout<HostSpace> : detail::KernelTypes<HostSpace> {
           });
         },
         [=](Index at, Index padding) {
-          if (write == Write::overwrite) std::fill_n(y.data + at * width, padding * width, T{0});
+          if (write == Write::overwrite) std::fill_n(y.data + at * width, padding * width, Scalar{0});
         });
   }
 };

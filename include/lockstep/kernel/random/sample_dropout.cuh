@@ -11,10 +11,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes adjacent channels of a slot, and computes its sample's random bits once for all of them.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x,
-                                       T* y, Write write) {
-  using Number = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, Scalar const* x,
+                                       Scalar* y, Write write) {
+  using Number = Accumulate<Scalar>;
   auto const groups = mask_groups(width);
   auto const scale = static_cast<Number>(mask.scale());
   for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
@@ -37,12 +37,12 @@ LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpac
 template <>
 struct SampleDropout<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, bit-identical to the host's; queued on `stream`.
-  template <class T>
-  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
-                    Write write) {
+  template <class Scalar>
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x,
+                    Matrix<Scalar> y, Write write) {
     auto const width = x.extent[1];
-    detail::launch("kernel::SampleDropout", stream, layout.slots * detail::mask_groups(width), detail::drop_samples<T>,
-                   mask, layout, width, x.data, y.data, write);
+    detail::launch("kernel::SampleDropout", stream, layout.slots * detail::mask_groups(width),
+                   detail::drop_samples<Scalar>, mask, layout, width, x.data, y.data, write);
   }
 };
 

@@ -23,22 +23,22 @@ struct SampleDropout<HostSpace> : detail::KernelTypes<HostSpace> {
   /// of the slot's sample. Dropped samples are not read.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
-  template <class T>
-  static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y,
-                    Write write) {
+  template <class Scalar>
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x,
+                    Matrix<Scalar> y, Write write) {
     auto const width = x.extent[1];
-    auto const scale = static_cast<T>(mask.scale());
+    auto const scale = static_cast<Scalar>(mask.scale());
     stream.pool().for_ranges(layout.slots, slots_per_task(width), [=](Index begin, Index end) {
       with_best_instructions([=] {
         for (Index row = layout.row_of(begin), slot = begin, next = begin; slot < end; ++row, slot = next) {
           next = std::min(layout.end(row), end);
           auto const at = slot * width, count = (next - slot) * width;
           if (mask.keeps(static_cast<std::uint64_t>(layout.positions.data[row]), 0)) {
-            detail::maybe_in_place(x.data + at, y.data + at, [=](T const* from, T* to) {
+            detail::maybe_in_place(x.data + at, y.data + at, [=](Scalar const* from, Scalar* to) {
               detail::write_each(0, count, to, write, [=](Index i) { return from[i] * scale; });
             });
           } else if (write == Write::overwrite) {
-            std::fill_n(y.data + at, count, T{0});
+            std::fill_n(y.data + at, count, Scalar{0});
           }
         }
       });

@@ -25,11 +25,11 @@ struct StandardNormal : detail::NotIncluded<Space> {};
 template <>
 struct StandardNormal<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Fills `to`: channel c of a sample's token t is its element t * width + c; padding becomes zero. All numbers are
-  /// floats, also if T is double. Only the key of the mask is used.
+  /// floats, also if Scalar is double. Only the key of the mask is used.
   /// @shape to [layout.slots, width], overwritten
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
-  template <class T>
-  static void fill(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T> to) {
+  template <class Scalar>
+  static void fill(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<Scalar> to) {
     auto const width = to.extent[1];
     detail::for_token_runs(
         stream.pool(), layout,
@@ -37,13 +37,13 @@ struct StandardNormal<HostSpace> : detail::KernelTypes<HostSpace> {
           fill_sample(key, static_cast<std::uint64_t>(layout.positions.data[row]),
                       static_cast<std::uint64_t>(t * width), tokens * width, to.data + at * width);
         },
-        [=](Index at, Index padding) { std::fill_n(to.data + at * width, padding * width, T{0}); });
+        [=](Index at, Index padding) { std::fill_n(to.data + at * width, padding * width, Scalar{0}); });
   }
 
  private:
   /// Fills `count` elements of one sample, from element `first` on.
-  template <class T>
-  static void fill_sample(std::uint64_t key, std::uint64_t position, std::uint64_t first, Index count, T* to) {
+  template <class Scalar>
+  static void fill_sample(std::uint64_t key, std::uint64_t position, std::uint64_t first, Index count, Scalar* to) {
     constexpr Index words_per_block = 4, maximum = 64 * words_per_block;
     with_best_instructions([=, set = best_instruction_set()](auto vectors) {
       std::uint16_t bits[2 * maximum];
@@ -58,7 +58,8 @@ struct StandardNormal<HostSpace> : detail::KernelTypes<HostSpace> {
         std::memcpy(words, bits + 2 * skip, static_cast<std::size_t>(here) * sizeof *words);
         for (Index i = 0; i < here; ++i) tails[i] = detail::squared_tail(words[i]);
         square_roots(vectors, tails, here);
-        for (Index i = 0; i < here; ++i) to[done + i] = static_cast<T>(detail::normal_quantile(words[i], tails[i]));
+        for (Index i = 0; i < here; ++i)
+          to[done + i] = static_cast<Scalar>(detail::normal_quantile(words[i], tails[i]));
         done += here;
       }
     });

@@ -10,32 +10,32 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// sequence.
 template <>
 struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class T>
-  using Pass = RecurrentPass<T, CudaSpace>;
+  template <class Scalar>
+  using Pass = RecurrentPass<Scalar, CudaSpace>;
 
-  template <class Cell, class T, class Out>
-  static void forward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<T const> product, Vector<T const> bias,
-                           Matrix<T> state, Matrix<Out> y) {
+  template <class Cell, class Scalar, class Out>
+  static void forward_step(Stream stream, Index t, Pass<Scalar> const& pass, Matrix<Scalar const> product,
+                           Vector<Scalar const> bias, Matrix<Scalar> state, Matrix<Out> y) {
     auto const width = pass.width();
     detail::for_elements("kernel::Recurrent", stream, pass.layout.rows * width, [=] __device__(Index i) {
       auto const row = i / width, c = i % width;
       if (t >= pass.layout.tokens(row)) {
-        if (auto const slot = pass.padding(row, t); slot >= 0) y.data[slot * width + c] = static_cast<Out>(T{0});
-        if (t == 0) state.data[i] = T{0};
+        if (auto const slot = pass.padding(row, t); slot >= 0) y.data[slot * width + c] = static_cast<Out>(Scalar{0});
+        if (t == 0) state.data[i] = Scalar{0};
         return;
       }
       bool const first = t == 0;
       auto const slot = pass.slot(row, t);
       auto* const gates = pass.gates.data + slot * Cell::gates * width + c;
       auto* const kept = pass.kept.data + slot * width + c;
-      T x[Cell::gates], r[Cell::gates];
+      Scalar x[Cell::gates], r[Cell::gates];
       for (int g = 0; g < Cell::gates; ++g) {
         x[g] = gates[g * width];
         auto const of_bias = bias.data[g * width + c];
         r[g] = first ? of_bias : product.data[(row * Cell::gates + g) * width + c] + of_bias;
       }
-      auto const made =
-          Cell::template forward<T>(x, r, first ? T{0} : kept[pass.to_before() * width], first ? T{0} : state.data[i]);
+      auto const made = Cell::template forward<Scalar>(x, r, first ? Scalar{0} : kept[pass.to_before() * width],
+                                                       first ? Scalar{0} : state.data[i]);
       for (int g = 0; g < Cell::gates; ++g) gates[g * width] = made.gate[g];
       *kept = made.kept;
       state.data[i] = made.state;
@@ -43,17 +43,18 @@ struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class Cell, class T, class Out>
-  static void backward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<Out const> dy, Matrix<T const> before,
-                            Matrix<T> dstate, Matrix<T> dkept, Matrix<T> dproduct, Matrix<T> dparts) {
+  template <class Cell, class Scalar, class Out>
+  static void backward_step(Stream stream, Index t, Pass<Scalar> const& pass, Matrix<Out const> dy,
+                            Matrix<Scalar const> before, Matrix<Scalar> dstate, Matrix<Scalar> dkept,
+                            Matrix<Scalar> dproduct, Matrix<Scalar> dparts) {
     auto const width = pass.width();
     detail::for_elements("kernel::Recurrent", stream, pass.layout.rows * width, [=] __device__(Index i) {
       auto const row = i / width, c = i % width, tokens = pass.layout.tokens(row);
       auto* const products = dproduct.data + row * Cell::gates * width + c;
-      auto const put = [&](T* gates, T* parts, T const* dx, T const* dr) {
+      auto const put = [&](Scalar* gates, Scalar* parts, Scalar const* dx, Scalar const* dr) {
         for (int g = 0; g < Cell::gates; ++g) {
-          gates[g * width] = dx ? dx[g] : T{0};
-          if (Cell::parts_differ) parts[g * width] = dr ? dr[g] : T{0};
+          gates[g * width] = dx ? dx[g] : Scalar{0};
+          if (Cell::parts_differ) parts[g * width] = dr ? dr[g] : Scalar{0};
         }
       };
       if (t >= tokens) {
@@ -62,20 +63,20 @@ struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
           put(pass.gates.data + at, Cell::parts_differ ? dparts.data + at : nullptr, nullptr, nullptr);
         }
         if (t + 1 == pass.layout.length) {
-          for (int g = 0; g < Cell::gates; ++g) products[g * width] = T{0};
-          dstate.data[i] = T{0};
+          for (int g = 0; g < Cell::gates; ++g) products[g * width] = Scalar{0};
+          dstate.data[i] = Scalar{0};
         }
         return;
       }
       bool const first = t == 0, last = t + 1 == tokens;
       auto const slot = pass.slot(row, t), at = slot * Cell::gates * width + c;
       auto const* const kept = pass.kept.data + slot * width + c;
-      T gate[Cell::gates];
+      Scalar gate[Cell::gates];
       for (int g = 0; g < Cell::gates; ++g) gate[g] = pass.gates.data[at + g * width];
-      auto const gradient = static_cast<T>(dy.data[slot * width + c]);
-      auto const d = Cell::template backward<T>(
-          gate, *kept, first ? T{0} : kept[pass.to_before() * width], before.data[slot * width + c],
-          last ? gradient : gradient + dstate.data[i], last ? T{0} : dkept.data[i]);
+      auto const gradient = static_cast<Scalar>(dy.data[slot * width + c]);
+      auto const d = Cell::template backward<Scalar>(
+          gate, *kept, first ? Scalar{0} : kept[pass.to_before() * width], before.data[slot * width + c],
+          last ? gradient : gradient + dstate.data[i], last ? Scalar{0} : dkept.data[i]);
       put(pass.gates.data + at, Cell::parts_differ ? dparts.data + at : nullptr, d.dx, d.dr);
       for (int g = 0; g < Cell::gates; ++g) products[g * width] = d.dr[g];
       dkept.data[i] = d.dkept;
@@ -83,8 +84,8 @@ struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
     });
   }
 
-  template <class T, class Out>
-  static void states_before(Stream stream, Pass<T> const& pass, Matrix<Out const> y, Matrix<T> before) {
+  template <class Scalar, class Out>
+  static void states_before(Stream stream, Pass<Scalar> const& pass, Matrix<Out const> y, Matrix<Scalar> before) {
     auto const width = pass.width();
     detail::for_elements(
         "kernel::Recurrent", stream, pass.layout.rows * pass.layout.length * width, [=] __device__(Index i) {
@@ -93,7 +94,7 @@ struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
           auto const slot = is_token ? pass.slot(row, t) : pass.padding(row, t);
           if (slot < 0) return;
           before.data[slot * width + c] =
-              is_token && t > 0 ? static_cast<T>(y.data[(slot + pass.to_before()) * width + c]) : T{0};
+              is_token && t > 0 ? static_cast<Scalar>(y.data[(slot + pass.to_before()) * width + c]) : Scalar{0};
         });
   }
 };

@@ -27,13 +27,14 @@ enum class Direction {
 };
 
 /// Arguments that the steps of a recurrent layer's pass share.
-template <class T, class Space>
+template <class Scalar, class Space>
 struct RecurrentPass {
   SequenceLayout<Space> layout;
   Direction direction;
-  TensorView<T, 2, Space> gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
-  TensorView<T, 2, Space> kept;   ///< [slots, width]
-  TensorView<T, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
+  TensorView<Scalar, 2, Space>
+      gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
+  TensorView<Scalar, 2, Space> kept;       ///< [slots, width]
+  TensorView<Scalar, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
 
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
   /// Returns the slot of a sequence that step t reads, for a sequence with such a step.
@@ -56,23 +57,23 @@ struct Recurrent : detail::NotIncluded<Space> {};
 
 template <>
 struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
-  template <class T>
-  using Pass = RecurrentPass<T, HostSpace>;
+  template <class Scalar>
+  using Pass = RecurrentPass<Scalar, HostSpace>;
 
   /// Computes step t of all sequences that have one. `state` becomes the next state, and is also the token's row of y;
   /// y is zero in padding. The state's part of the gates is `product`, the state times its weight, plus the bias. At
   /// step 0, unless there are earlier tokens, it is only the bias, and `product` and `state` are not read.
   /// @shape product [rows, gates * width]   @shape bias [gates * width]   @shape state [rows, width]
-  /// @shape y [slots, width], of T or a type to which T is rounded
+  /// @shape y [slots, width], of Scalar or a type to which Scalar is rounded
   /// @determinism bitwise, for any number of threads
-  template <class Cell, class T, class Out>
-  static void forward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<T const> product, Vector<T const> bias,
-                           Matrix<T> state, Matrix<Out> y) {
+  template <class Cell, class Scalar, class Out>
+  static void forward_step(Stream stream, Index t, Pass<Scalar> const& pass, Matrix<Scalar const> product,
+                           Vector<Scalar const> bias, Matrix<Scalar> state, Matrix<Out> y) {
     auto const width = pass.width();
     for_rows(stream, pass, [&](Index row) {
       if (t >= pass.layout.tokens(row)) {
         if (auto const slot = pass.padding(row, t); slot >= 0) std::fill_n(y.data + slot * width, width, Out{});
-        if (t == 0) std::fill_n(state.data + row * width, width, T{0});  // its product is computed anyway
+        if (t == 0) std::fill_n(state.data + row * width, width, Scalar{0});  // its product is computed anyway
         return;
       }
       auto const slot = pass.slot(row, t);
@@ -97,20 +98,21 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @shape dy, before [slots, width]: before is the state before each token   @shape dstate, dkept [rows, width]
   /// @shape dproduct [rows, gates * width]   @shape dparts [slots, gates * width]
   /// @determinism bitwise, for any number of threads
-  template <class Cell, class T, class Out>
-  static void backward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<Out const> dy, Matrix<T const> before,
-                            Matrix<T> dstate, Matrix<T> dkept, Matrix<T> dproduct, Matrix<T> dparts) {
+  template <class Cell, class Scalar, class Out>
+  static void backward_step(Stream stream, Index t, Pass<Scalar> const& pass, Matrix<Out const> dy,
+                            Matrix<Scalar const> before, Matrix<Scalar> dstate, Matrix<Scalar> dkept,
+                            Matrix<Scalar> dproduct, Matrix<Scalar> dparts) {
     auto const width = pass.width(), all = Cell::gates * width;
     for_rows(stream, pass, [&](Index row) {
       auto const tokens = pass.layout.tokens(row);
       if (t >= tokens) {
         if (auto const slot = pass.padding(row, t); slot >= 0) {
-          std::fill_n(pass.gates.data + slot * all, all, T{0});
-          if constexpr (Cell::parts_differ) std::fill_n(dparts.data + slot * all, all, T{0});
+          std::fill_n(pass.gates.data + slot * all, all, Scalar{0});
+          if constexpr (Cell::parts_differ) std::fill_n(dparts.data + slot * all, all, Scalar{0});
         }
         if (t + 1 == pass.layout.length) {  // their product is computed anyway
-          std::fill_n(dproduct.data + row * all, all, T{0});
-          std::fill_n(dstate.data + row * width, width, T{0});
+          std::fill_n(dproduct.data + row * all, all, Scalar{0});
+          std::fill_n(dstate.data + row * width, width, Scalar{0});
         }
         return;
       }
@@ -131,8 +133,8 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Copies the state before each token: y of the token that was read before it, and zero for the first and in padding.
   /// @shape y, before [slots, width]
-  template <class T, class Out>
-  static void states_before(Stream stream, Pass<T> const& pass, Matrix<Out const> y, Matrix<T> before) {
+  template <class Scalar, class Out>
+  static void states_before(Stream stream, Pass<Scalar> const& pass, Matrix<Out const> y, Matrix<Scalar> before) {
     auto const width = pass.width();
     for_rows(stream, pass, [&](Index row) {
       for (Index t = 0; t < pass.layout.length; ++t) {
@@ -143,14 +145,14 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
         if (is_token && t > 0)
           std::copy_n(y.data + (slot + pass.to_before()) * width, width, to);
         else
-          std::fill_n(to, width, T{0});
+          std::fill_n(to, width, Scalar{0});
       }
     });
   }
 
  private:
-  template <class T, class F>
-  static void for_rows(Stream stream, Pass<T> const& pass, F const& f) {
+  template <class Scalar, class Function>
+  static void for_rows(Stream stream, Pass<Scalar> const& pass, Function const& f) {
     constexpr Index channels_per_task = 1024;
     auto const rows_per_task = std::max<Index>(1, channels_per_task / std::max<Index>(1, pass.width()));
     stream.pool().for_ranges(pass.layout.rows, rows_per_task, [&](Index row, Index end) {
@@ -158,24 +160,26 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
     });
   }
 
-  template <class Cell, bool first, class T, class Out>
-  static void forward_row(Index width, T* gates, T const* product, T const* bias, T const* kept_before, T* kept,
-                          T* state, Out* y) {
+  template <class Cell, bool first, class Scalar, class Out>
+  static void forward_row(Index width, Scalar* gates, Scalar const* product, Scalar const* bias,
+                          Scalar const* kept_before, Scalar* kept, Scalar* state, Out* y) {
     with_best_instructions(
         [=] { forward_channels<Cell, first>(width, gates, product, bias, kept_before, kept, state, y); });
   }
-  template <class Cell, bool first, class T, class Out>
-  [[gnu::always_inline]] static void forward_channels(Index width, T* __restrict gates, T const* __restrict product,
-                                                      T const* __restrict bias, T const* __restrict kept_before,
-                                                      T* __restrict kept, T* __restrict state, Out* __restrict y) {
+  template <class Cell, bool first, class Scalar, class Out>
+  [[gnu::always_inline]] static void forward_channels(Index width, Scalar* __restrict gates,
+                                                      Scalar const* __restrict product, Scalar const* __restrict bias,
+                                                      Scalar const* __restrict kept_before, Scalar* __restrict kept,
+                                                      Scalar* __restrict state, Out* __restrict y) {
     LOCKSTEP_RECURRENT_LOOP
     for (Index c = 0; c < width; ++c) {
-      T x[Cell::gates], r[Cell::gates];
+      Scalar x[Cell::gates], r[Cell::gates];
       for (int g = 0; g < Cell::gates; ++g) {
         x[g] = gates[g * width + c];
         r[g] = first ? bias[g * width + c] : product[g * width + c] + bias[g * width + c];
       }
-      auto const made = Cell::template forward<T>(x, r, first ? T{0} : kept_before[c], first ? T{0} : state[c]);
+      auto const made =
+          Cell::template forward<Scalar>(x, r, first ? Scalar{0} : kept_before[c], first ? Scalar{0} : state[c]);
       for (int g = 0; g < Cell::gates; ++g) gates[g * width + c] = made.gate[g];
       kept[c] = made.kept;
       state[c] = made.state;
@@ -183,27 +187,29 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
     }
   }
 
-  template <class Cell, bool first, bool last, class T, class Out>
-  static void backward_row(Index width, T* gates, T const* kept, T const* kept_before, T const* before, Out const* dy,
-                           T* dstate, T* dkept, T* dproduct, T* dparts) {
+  template <class Cell, bool first, bool last, class Scalar, class Out>
+  static void backward_row(Index width, Scalar* gates, Scalar const* kept, Scalar const* kept_before,
+                           Scalar const* before, Out const* dy, Scalar* dstate, Scalar* dkept, Scalar* dproduct,
+                           Scalar* dparts) {
     with_best_instructions([=] {
       backward_channels<Cell, first, last>(width, gates, kept, kept_before, before, dy, dstate, dkept, dproduct,
                                            dparts);
     });
   }
-  template <class Cell, bool first, bool last, class T, class Out>
-  [[gnu::always_inline]] static void backward_channels(Index width, T* __restrict gates, T const* __restrict kept,
-                                                       T const* __restrict kept_before, T const* __restrict before,
-                                                       Out const* __restrict dy, T* __restrict dstate,
-                                                       T* __restrict dkept, T* __restrict dproduct,
-                                                       T* __restrict dparts) {
+  template <class Cell, bool first, bool last, class Scalar, class Out>
+  [[gnu::always_inline]] static void backward_channels(Index width, Scalar* __restrict gates,
+                                                       Scalar const* __restrict kept,
+                                                       Scalar const* __restrict kept_before,
+                                                       Scalar const* __restrict before, Out const* __restrict dy,
+                                                       Scalar* __restrict dstate, Scalar* __restrict dkept,
+                                                       Scalar* __restrict dproduct, Scalar* __restrict dparts) {
     LOCKSTEP_RECURRENT_LOOP
     for (Index c = 0; c < width; ++c) {
-      T gate[Cell::gates];
+      Scalar gate[Cell::gates];
       for (int g = 0; g < Cell::gates; ++g) gate[g] = gates[g * width + c];
-      auto const d =
-          Cell::template backward<T>(gate, kept[c], first ? T{0} : kept_before[c], before[c],
-                                     static_cast<T>(dy[c]) + (last ? T{0} : dstate[c]), last ? T{0} : dkept[c]);
+      auto const d = Cell::template backward<Scalar>(gate, kept[c], first ? Scalar{0} : kept_before[c], before[c],
+                                                     static_cast<Scalar>(dy[c]) + (last ? Scalar{0} : dstate[c]),
+                                                     last ? Scalar{0} : dkept[c]);
       for (int g = 0; g < Cell::gates; ++g) {
         gates[g * width + c] = d.dx[g];
         dproduct[g * width + c] = d.dr[g];

@@ -17,8 +17,8 @@ struct DotByRow<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z[r] = a[r] . b[r].
   /// @shape a, b [rows, width]   @shape z [rows]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> a, Matrix<T const> b, Vector<T> z) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> a, Matrix<Scalar const> b, Vector<Scalar> z) {
     auto const width = a.extent[1];
     stream.pool().for_ranges(a.extent[0], rows_per_task, [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
@@ -30,13 +30,13 @@ struct DotByRow<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Computes da[r] = dz[r] b[r], or adds it to da. For the gradient of b, swap a and b.
   /// @shape dz [rows]   @shape b, da [rows, width]
-  template <class T>
-  static void backward(Stream stream, Vector<T const> dz, Matrix<T const> b, Matrix<T> da, Write write) {
+  template <class Scalar>
+  static void backward(Stream stream, Vector<Scalar const> dz, Matrix<Scalar const> b, Matrix<Scalar> da, Write write) {
     auto const width = b.extent[1];
     stream.pool().for_ranges(b.extent[0], rows_per_task, [=](Index begin, Index end) {
       with_best_instructions([=] {
         for (Index row = begin; row < end; ++row) {
-          T const by = dz.data[row];
+          Scalar const by = dz.data[row];
           auto const at = row * width;
           detail::write_each(at, at + width, da.data, write, [=](Index i) { return by * b.data[i]; });
         }

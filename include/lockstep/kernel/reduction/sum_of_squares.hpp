@@ -27,15 +27,15 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// exactly if each element is: one pass gives both. Rows of `tables` that were not touched are not read and count as
   /// zero.
   /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
-  template <class T>
-  [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {});
+  template <class Scalar>
+  [[nodiscard]] static double run(Stream stream, Vector<Scalar const> x, std::span<TouchedRows const> tables = {});
 
   /// Computes the sums of the blocks [first, last). Does not read other elements of x.
   /// @shape sums [blocks_of(x.size())], of which only those are written   @determinism bitwise, for any number of
   /// threads
-  template <class T>
-  static void run_blocks(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables, Index first, Index last,
-                         double* sums);
+  template <class Scalar>
+  static void run_blocks(Stream stream, Vector<Scalar const> x, std::span<TouchedRows const> tables, Index first,
+                         Index last, double* sums);
   /// Returns the result of `run`, bit-identical, for an x whose blocks have these sums.
   [[nodiscard]] static double total(std::span<double const> sums) noexcept;
 
@@ -46,8 +46,8 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
 
   [[nodiscard]] static Index chunk_of(Index blocks) noexcept;
-  template <class T>
-  [[nodiscard, gnu::always_inline]] static double of_block(Vector<T const> x, std::span<TouchedRows const> tables,
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] static double of_block(Vector<Scalar const> x, std::span<TouchedRows const> tables,
                                                            Index number) noexcept {
     auto const begin = number * block, end = std::min(x.size(), begin + block);
     Lanes sums;
@@ -67,8 +67,8 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Adds the squares of a part. Element i belongs to lane i % lanes, so that gaps between parts do not change the
   /// bits.
-  template <class T>
-  static void add(T const* x, Index begin, Index end, Lanes& all) noexcept;
+  template <class Scalar>
+  static void add(Scalar const* x, Index begin, Index end, Lanes& all) noexcept;
 };
 
 }}}  // namespace lockstep::kernel

@@ -4,8 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-template <class T>
-LOCKSTEP_INLINE double SumOfSquares<HostSpace>::run(Stream stream, Vector<T const> x,
+template <class Scalar>
+LOCKSTEP_INLINE double SumOfSquares<HostSpace>::run(Stream stream, Vector<Scalar const> x,
                                                     std::span<TouchedRows const> tables) {
   std::array<double, max_chunks> partial{};
   auto const blocks = blocks_of(x.size()), chunk = chunk_of(blocks);
@@ -21,8 +21,8 @@ LOCKSTEP_INLINE double SumOfSquares<HostSpace>::run(Stream stream, Vector<T cons
   return sum;
 }
 
-template <class T>
-LOCKSTEP_INLINE void SumOfSquares<HostSpace>::run_blocks(Stream stream, Vector<T const> x,
+template <class Scalar>
+LOCKSTEP_INLINE void SumOfSquares<HostSpace>::run_blocks(Stream stream, Vector<Scalar const> x,
                                                          std::span<TouchedRows const> tables, Index first, Index last,
                                                          double* sums) {
   stream.pool().for_ranges(last - first, smallest_chunk, [&](Index begin, Index end) {
@@ -47,8 +47,8 @@ LOCKSTEP_INLINE Index SumOfSquares<HostSpace>::chunk_of(Index blocks) noexcept {
   return std::max(smallest_chunk, (blocks + max_chunks - 1) / max_chunks);
 }
 
-template <class T>
-LOCKSTEP_INLINE void SumOfSquares<HostSpace>::add(T const* x, Index begin, Index end, Lanes& all) noexcept {
+template <class Scalar>
+LOCKSTEP_INLINE void SumOfSquares<HostSpace>::add(Scalar const* x, Index begin, Index end, Lanes& all) noexcept {
   auto sums = all;
   auto const add_one = [&](Index i, Index lane) {
     auto const e = static_cast<double>(x[i]);

@@ -12,14 +12,15 @@ template <>
 struct ClearPadding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Lengths = Vector<std::int32_t const>;
 
-  template <class T>
-  static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<T const> x, Matrix<T> y, Write write) {
+  template <class Scalar>
+  static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<Scalar const> x, Matrix<Scalar> y,
+                  Write write) {
     detail::for_elements("kernel::ClearPadding::run", stream, x.size(), [=] __device__(Index i) {
       bool const token = layout.is_token(i / x.extent[1]);
       if (write == Write::overwrite)
-        y.data[i] = token ? x.data[i] : T{0};
+        y.data[i] = token ? x.data[i] : Scalar{0};
       else if (token)
-        y.data[i] = static_cast<T>(y.data[i] + x.data[i]);
+        y.data[i] = static_cast<Scalar>(y.data[i] + x.data[i]);
     });
   }
 

@@ -20,8 +20,9 @@ struct ClearPadding<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = x with zeros in padding, or y += x in tokens only. The latter is the former's gradient.
   /// @shape x, y [layout.slots, width]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<T const> x, Matrix<T> y, Write write) {
+  template <class Scalar>
+  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<Scalar const> x, Matrix<Scalar> y,
+                  Write write) {
     auto const width = x.extent[1];
     stream.pool().for_ranges(layout.slots, std::max<Index>(1, 8192 / std::max<Index>(1, width)),
                              [=](Index slot, Index end) {
@@ -29,7 +30,7 @@ struct ClearPadding<HostSpace> : detail::KernelTypes<HostSpace> {
                                  auto const* const from = x.data + slot * width;
                                  auto* const to = y.data + slot * width;
                                  if (!layout.is_token(slot)) {
-                                   if (write == Write::overwrite) std::fill_n(to, width, T{0});
+                                   if (write == Write::overwrite) std::fill_n(to, width, Scalar{0});
                                  } else if (write == Write::overwrite) {
                                    std::copy_n(from, width, to);
                                  } else {

@@ -14,23 +14,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// vectors differ from the host's by rounding
 template <>
 struct SequenceOperation<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  template <class Rule, class T>
-  static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
-                  Write write) {
-    using Number = Accumulate<T>;
+  template <class Rule, class Scalar>
+  static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar const> by,
+                  Matrix<Scalar> z, Write write) {
+    using Number = Accumulate<Scalar>;
     auto const width = z.extent[1];
     detail::for_elements(Rule::name, stream, z.size(), [=] __device__(Index i) {
       auto const second = static_cast<Number>(by.data[layout.row_of(i / width) * width + i % width]);
       auto const here = Rule{}(static_cast<Number>(x.data[i]), second);
       z.data[i] =
-          static_cast<T>(write == Write::add ? detail::rounded_sum(static_cast<Number>(z.data[i]), here) : here);
+          static_cast<Scalar>(write == Write::add ? detail::rounded_sum(static_cast<Number>(z.data[i]), here) : here);
     });
   }
 
-  template <class Rule, class T>
-  static void backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dz, Matrix<T const> x,
-                       Matrix<T> dby, Write write) {
-    using Number = Accumulate<T>;
+  template <class Rule, class Scalar>
+  static void backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dz, Matrix<Scalar const> x,
+                       Matrix<Scalar> dby, Write write) {
+    using Number = Accumulate<Scalar>;
     detail::sum_sequences<Number>(
         Rule::name, stream, layout, dby.extent[1],
         [=] __device__(Index at) {
@@ -38,7 +38,7 @@ struct SequenceOperation<CudaSpace> : detail::KernelTypes<CudaSpace> {
           return Rule{}(static_cast<Number>(dz.data[at]), second);
         },
         [=] __device__(Index, Index to, Number sum) {
-          dby.data[to] = static_cast<T>(write == Write::add ? static_cast<Number>(dby.data[to]) + sum : sum);
+          dby.data[to] = static_cast<Scalar>(write == Write::add ? static_cast<Number>(dby.data[to]) + sum : sum);
         });
   }
 };

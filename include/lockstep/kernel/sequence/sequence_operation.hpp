@@ -22,14 +22,14 @@ struct SequenceOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Times, also computes the gradient of x from the gradient of z.
   /// @shape x, z [layout.slots, width]; z may be x   @shape by [rows, width]
   /// @determinism bitwise, for any number of threads
-  template <class Rule, class T>
-  static void run(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
-                  Write write) {
+  template <class Rule, class Scalar>
+  static void run(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x, Matrix<Scalar const> by,
+                  Matrix<Scalar> z, Write write) {
     auto const width = z.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       with_best_instructions([=, first = layout.start(row), end = layout.end(row)] {
         auto const* const second = by.data + row * width;
-        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+        detail::maybe_in_place(x.data, z.data, [=](Scalar const* from, Scalar* to) {
           for (Index at = first * width; at < end * width; at += width)
             detail::write_each(0, width, to + at, write, [=](Index c) { return Rule{}(from[at + c], second[c]); });
         });
@@ -42,17 +42,17 @@ struct SequenceOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// may be null if the rule does not read its second argument.
   /// @shape dz, x [layout.slots, width]   @shape dby [rows, width]
   /// @determinism bitwise, for any number of threads
-  template <class Rule, class T>
-  static void backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dz, Matrix<T const> x,
-                       Matrix<T> dby, Write write) {
+  template <class Rule, class Scalar>
+  static void backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> dz, Matrix<Scalar const> x,
+                       Matrix<Scalar> dby, Write write) {
     auto const width = dby.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
         auto* const to = dby.data + row * width;
-        if (write == Write::overwrite) std::fill_n(to, width, T{0});
+        if (write == Write::overwrite) std::fill_n(to, width, Scalar{0});
         for (Index at = first * width; at < (first + tokens) * width; at += width)
           for (Index c = 0; c < width; ++c)
-            to[c] += Rule{}(dz.data[at + c], Rule::reads_second ? x.data[at + c] : T{0});
+            to[c] += Rule{}(dz.data[at + c], Rule::reads_second ? x.data[at + c] : Scalar{0});
       });
     });
   }

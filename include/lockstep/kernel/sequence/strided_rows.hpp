@@ -16,8 +16,8 @@ struct StridedRows<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[i] = x[i * stride + first].
   /// @shape x [rows * stride, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
-  template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Index stride, Index first, Matrix<T> y) {
+  template <class Scalar>
+  static void forward(Stream stream, Matrix<Scalar const> x, Index stride, Index first, Matrix<Scalar> y) {
     auto const width = y.extent[1];
     stream.pool().for_ranges(y.extent[0], rows_per_task, [=](Index row, Index end) {
       for (; row < end; ++row) std::copy_n(x.data + (row * stride + first) * width, width, y.data + row * width);
@@ -25,8 +25,9 @@ struct StridedRows<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
   /// Computes dx[i * stride + first] = dy[i] and zero elsewhere, or adds it to dx.
-  template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Index stride, Index first, Matrix<T> dx, Write write) {
+  template <class Scalar>
+  static void backward(Stream stream, Matrix<Scalar const> dy, Index stride, Index first, Matrix<Scalar> dx,
+                       Write write) {
     auto const width = dy.extent[1];
     stream.pool().for_ranges(dy.extent[0], rows_per_task, [=](Index row, Index end) {
       for (; row < end; ++row) {
@@ -34,9 +35,9 @@ struct StridedRows<HostSpace> : detail::KernelTypes<HostSpace> {
         auto* const group = dx.data + row * stride * width;
         auto* const to = group + first * width;
         if (write == Write::overwrite) {
-          std::fill(group, to, T{0});
+          std::fill(group, to, Scalar{0});
           std::copy_n(from, width, to);
-          std::fill(to + width, group + stride * width, T{0});
+          std::fill(to + width, group + stride * width, Scalar{0});
         } else {
           for (Index c = 0; c < width; ++c) to[c] += from[c];
         }

@@ -62,13 +62,13 @@ struct RankArrival {
   void terminate_string() noexcept { host[sizeof host - 1] = '\0'; }
 };
 /// Converts one of these to bytes and back. Its string is null-terminated for any bytes.
-template <class T>
-std::string_view as_bytes(T const& plain) noexcept {
+template <class Value>
+std::string_view as_bytes(Value const& plain) noexcept {
   return {reinterpret_cast<char const*>(&plain), sizeof plain};
 }
-template <class T>
-T from_bytes(std::string_view bytes) noexcept {
-  T plain;
+template <class Value>
+Value from_bytes(std::string_view bytes) noexcept {
+  Value plain;
   std::memcpy(&plain, bytes.data(), bytes.size() < sizeof plain ? bytes.size() : sizeof plain);
   plain.terminate_string();
   return plain;

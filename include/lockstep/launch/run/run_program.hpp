@@ -42,8 +42,8 @@ class ChildStream {
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
   /// Passes on each complete line. Returns false if there was nothing to read.
-  template <class F>
-  bool read_lines(F&& line) {
+  template <class Function>
+  bool read_lines(Function&& line) {
     char bytes[4096];
     auto const count = open_ ? ::read(read_.get(), bytes, sizeof bytes) : 0;
     if (count == 0) open_ = false;
@@ -55,8 +55,8 @@ class ChildStream {
         end_line(line);
     return true;
   }
-  template <class F>
-  void end_line(F&& line) {
+  template <class Function>
+  void end_line(Function&& line) {
     if (!line_.empty()) line(line_);
     line_.clear();
   }

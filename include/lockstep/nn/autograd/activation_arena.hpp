@@ -22,19 +22,19 @@ class ActivationArena {
   using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
 
  public:
-  template <class T>
-  [[nodiscard]] T* take(Index count) {
-    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+  template <class Element>
+  [[nodiscard]] Element* take(Index count) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(Element);
     largest_ = std::max(largest_, bytes);
     // Small allocations would split blocks that the next large one needs whole.
     auto* const reused = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
-    return reinterpret_cast<T*>(reused ? reused : take_new(bytes));
+    return reinterpret_cast<Element*>(reused ? reused : take_new(bytes));
   }
   /// Frees memory for reuse; ignores null.
-  template <class T>
-  void release(T* data, Index count) {
+  template <class Element>
+  void release(Element* data, Index count) {
     auto* const bytes = reinterpret_cast<std::byte*>(data);
-    if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
+    if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(Element), scratch_.chunk_of(bytes));
   }
   /// Returns where to write the slot's gradient: overwrites at first, adds later; empty for a null slot.
   template <class Scalar>

@@ -104,20 +104,21 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
     return v;
   }
   /// Returns memory of this micro-batch without a gradient, uninitialised. May be called in backward closures.
-  template <class T, std::size_t Rank>
-  [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
-    if (tracer_) tracer_.allocated(elements(extent) * Index{sizeof(T)});
-    return {arena_.template take<T>(elements(extent)), extent};
+  template <class Element, std::size_t Rank>
+  [[nodiscard]] TensorView<Element, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
+    if (tracer_) tracer_.allocated(elements(extent) * Index{sizeof(Element)});
+    return {arena_.template take<Element>(elements(extent)), extent};
   }
   /// Returns a tensor of the batch as a graph input: no gradient flows into it. Converts it if its type is not Scalar.
-  template <class T, int Rank>
-  [[nodiscard]] Variable<Rank> input(TensorView<T, Rank, Space> x) {
-    if constexpr (std::is_same_v<std::remove_const_t<T>, Scalar>) {
+  template <class Element, int Rank>
+  [[nodiscard]] Variable<Rank> input(TensorView<Element, Rank, Space> x) {
+    if constexpr (std::is_same_v<std::remove_const_t<Element>, Scalar>) {
       return {{const_cast<Scalar*>(x.data), x.extent}, nullptr};
     } else {
       auto out = temporary<Scalar>(x.extent);
       Extents<1> const flat{x.size()};
-      kernel::Convert<Space>::template run<Scalar, std::remove_const_t<T>>(stream_, x.reshape(flat), out.reshape(flat));
+      kernel::Convert<Space>::template run<Scalar, std::remove_const_t<Element>>(stream_, x.reshape(flat),
+                                                                                 out.reshape(flat));
       return {out, nullptr};
     }
   }
@@ -144,18 +145,20 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them). `f(context)` runs
   /// when output's gradient is complete, and never if no consumer wrote one. A closure holds views and references only.
   /// Parameters that the model does not visit are ignored, so a layer can name parameters that an option omits.
-  template <int Rank, class... P, class F>
-  void on_backward(Variable<Rank> output, std::tuple<P const&...> parameters, F f) {
-    static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
-    static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
+  template <int Rank, class... Parameters, class Function>
+  void on_backward(Variable<Rank> output, std::tuple<Parameters const&...> parameters, Function f) {
+    static_assert((std::is_same_v<Parameters, Parameter> && ...),
+                  "Lockstep: on_backward takes std::tie of nn::Parameters");
+    static_assert(std::is_trivially_destructible_v<Function>,
+                  "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
     auto const addresses = detail::addresses(parameters);
-    detail::record_operation<Context>(
-        *this,
-        {{tape_.template make<F>(f), [](void* self, Context& context) { (*static_cast<F*>(self))(context); }},
-         output.slot,
-         addresses},
-        typeid(F).name());
+    detail::record_operation<Context>(*this,
+                                      {{tape_.template make<Function>(f),
+                                        [](void* self, Context& context) { (*static_cast<Function*>(self))(context); }},
+                                       output.slot,
+                                       addresses},
+                                      typeid(Function).name());
   }
 
   /// Counts uses of p for a closure that names no parameters because it fills their gradients in its own order. Forward
@@ -171,12 +174,13 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   }
   /// Registers `f(context, view)`, which recomputes x's value, bit-identical, from values that backward keeps in any
   /// case.
-  template <int Rank, class F>
-  void on_recompute(Variable<Rank> const& x, F f) {
-    static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
+  template <int Rank, class Function>
+  void on_recompute(Variable<Rank> const& x, Function f) {
+    static_assert(std::is_trivially_destructible_v<Function>,
+                  "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
     struct Recompute {
-      F f;
+      Function f;
       Variable<Rank> x;
     };
     x.slot->recompute =
@@ -206,9 +210,10 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   /// Returns the result of `f(context)`, a Variable or a Sequence, and frees all other memory that f used. Backward
   /// runs f again, with bit-identical results. `inputs` must name all variables that f passes gradients to. The uses of
   /// f's parameters are counted now. A Sequence's layout must outlive f.
-  template <class F, int... Ranks>
-  [[nodiscard]] auto recompute(F f, Variable<Ranks> const&... inputs) {
-    static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
+  template <class Function, int... Ranks>
+  [[nodiscard]] auto recompute(Function f, Variable<Ranks> const&... inputs) {
+    static_assert(std::is_trivially_destructible_v<Function>,
+                  "Lockstep: a backward closure holds views and references only");
     return detail::recompute(*this, f, inputs...);
   }
   /// Returns whether `recompute` repeats this forward pass during backward. A layer that counts its passes must skip
@@ -226,9 +231,9 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
 
   /// Returns an object of this context that outlives the micro-batch. The first call for an owner and type makes it,
   /// later calls return it. For storage that an immutable layer fills in each pass without allocating.
-  template <class T>
-  [[nodiscard]] T& persistent(void const* owner) {
-    return persistent_.template of<T>(owner);
+  template <class Element>
+  [[nodiscard]] Element& persistent(void const* owner) {
+    return persistent_.template of<Element>(owner);
   }
 
   // ---- for layers: backward

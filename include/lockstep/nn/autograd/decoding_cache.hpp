@@ -208,15 +208,15 @@ class DecodingCache {
     }
 
    private:
-    template <class T>
-    static void copy(std::vector<T>& to, TensorView<T const, 1, HostSpace>& from) {
+    template <class Element>
+    static void copy(std::vector<Element>& to, TensorView<Element const, 1, HostSpace>& from) {
       to.clear();
       if (!from.data) return;
       to.assign(from.data, from.data + from.size());
       point_to(to, from);
     }
-    template <class T>
-    static void point_to(std::vector<T> const& to, TensorView<T const, 1, HostSpace>& view) {
+    template <class Element>
+    static void point_to(std::vector<Element> const& to, TensorView<Element const, 1, HostSpace>& view) {
       if (view.data) view = {to.data(), {std::ssize(to)}};
     }
   };
@@ -228,9 +228,9 @@ class DecodingCache {
   };
 
   /// `values` becomes the parts [begin, end) = part(row), one for each of the rows.
-  template <class T, class Part>
-  static void gather(std::vector<T>& values, std::span<Index const> rows, Part const& part) {
-    std::vector<T> out;
+  template <class Element, class Part>
+  static void gather(std::vector<Element>& values, std::span<Index const> rows, Part const& part) {
+    std::vector<Element> out;
     std::size_t size = 0;
     for (auto const row : rows) size += static_cast<std::size_t>(part(row).second - part(row).first);
     out.reserve(size);
@@ -238,8 +238,8 @@ class DecodingCache {
       out.insert(out.end(), values.begin() + part(row).first, values.begin() + part(row).second);
     values = std::move(out);
   }
-  template <class T>
-  [[nodiscard]] static T& next_entry(std::vector<T>& all, std::size_t& next) {
+  template <class Element>
+  [[nodiscard]] static Element& next_entry(std::vector<Element>& all, std::size_t& next) {
     if (next == all.size()) all.emplace_back();
     return all[next++];
   }

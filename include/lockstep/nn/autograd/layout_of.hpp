@@ -12,15 +12,15 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A column of sequences padded to one length, as data::PadCollate makes from a std::vector.
-template <class C, class Space>
-concept PaddedSequences = requires(C const& column) {
+template <class Column, class Space>
+concept PaddedSequences = requires(Column const& column) {
   { column.values.extent[1] } -> std::convertible_to<Index>;                            // [rows, length, ...]
   { column.lengths } -> std::convertible_to<TensorView<std::int32_t const, 1, Space>>;  // [rows]
 };
 
 /// A column of concatenated sequences, as data::RaggedCollate makes from a std::vector.
-template <class C, class Space>
-concept RaggedSequences = requires(C const& column) {
+template <class Column, class Space>
+concept RaggedSequences = requires(Column const& column) {
   { column.values.extent[0] } -> std::convertible_to<Index>;                     // [offsets[rows], ...]
   { column.offsets } -> std::convertible_to<TensorView<Index const, 1, Space>>;  // [rows + 1]
   { column.longest } -> std::convertible_to<Index>;
@@ -28,15 +28,15 @@ concept RaggedSequences = requires(C const& column) {
 
 /// A column of one number for each sample, as any collate makes from a number: sequences of one token. Excludes columns
 /// of optionals, because an absent value may read as a valid id.
-template <class C>
-concept SingleElements = requires(C const& column) {
+template <class Column>
+concept SingleElements = requires(Column const& column) {
   { column.values.extent } -> std::same_as<Extents<1> const&>;  // [rows]
   requires !requires { column.offsets; };
   requires !requires { column.present; };
 };
 
-template <class C, class Space>
-concept SequenceColumn = PaddedSequences<C, Space> || RaggedSequences<C, Space> || SingleElements<C>;
+template <class Column, class Space>
+concept SequenceColumn = PaddedSequences<Column, Space> || RaggedSequences<Column, Space> || SingleElements<Column>;
 
 /// Returns the layout of a column's sequences.
 /// @shape positions [rows], each sample's position in the epoch: dropout's key

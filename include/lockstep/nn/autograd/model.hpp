@@ -15,10 +15,10 @@ struct AnyVisitor {
 };
 
 /// Visitor of a model's children: calls f(name, child). Rejects a child without a name at compile time.
-template <class F>
+template <class Function>
 class ChildVisitor {
  public:
-  explicit ChildVisitor(F f) : f_(std::move(f)) {}
+  explicit ChildVisitor(Function f) : f_(std::move(f)) {}
   template <class Child>
   void operator()(std::string_view name, Child& child) const {
     f_(name, child);
@@ -31,7 +31,7 @@ class ChildVisitor {
   }
 
  private:
-  F f_;
+  Function f_;
 };
 
 /// Requires `visit(each)`, which calls `each(name, child)` for every layer and parameter, in forward order.

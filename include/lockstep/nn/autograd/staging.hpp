@@ -54,19 +54,19 @@ class [[nodiscard]] Staging {
   }
 
   /// Returns x's current values. A null view stays null.
-  template <class T, int Rank>
-  [[nodiscard]] TensorView<Operand const, Rank, Space> read(TensorView<T, Rank, Space> x) {
+  template <class Element, int Rank>
+  [[nodiscard]] TensorView<Operand const, Rank, Space> read(TensorView<Element, Rank, Space> x) {
     return as<Operand>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
   /// Returns x's current values for a kernel that takes Real regardless of the storage type.
-  template <class T, int Rank>
-  [[nodiscard]] TensorView<Real const, Rank, Space> read_real(TensorView<T, Rank, Space> x) {
+  template <class Element, int Rank>
+  [[nodiscard]] TensorView<Real const, Rank, Space> read_real(TensorView<Element, Rank, Space> x) {
     return as<Real>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
 
   /// Returns x's current values for a loss.
-  template <class T, int Rank>
-  [[nodiscard]] TensorView<LossOperand<Context> const, Rank, Space> read_for_loss(TensorView<T, Rank, Space> x) {
+  template <class Element, int Rank>
+  [[nodiscard]] TensorView<LossOperand<Context> const, Rank, Space> read_for_loss(TensorView<Element, Rank, Space> x) {
     return as<LossOperand<Context>>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
 
@@ -100,9 +100,9 @@ class [[nodiscard]] Staging {
   }
 
   /// Returns uninitialised memory for the kernels of this pass. Later passes reuse it.
-  template <class T = Real, std::size_t Rank>
-  [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
-    return take<T>(extent);
+  template <class Element = Real, std::size_t Rank>
+  [[nodiscard]] TensorView<Element, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
+    return take<Element>(extent);
   }
 
   /// Context::gradient for kernels. Call it in the order in which gradients of one variable are to be added.
@@ -143,9 +143,9 @@ class [[nodiscard]] Staging {
                                                           staged.write);
     Convert::template run<Scalar, Real>(context_->stream(), staged.from, staged.to, staged.write);
   }
-  template <class T, std::size_t Rank>
-  [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
-    return {context_->staging().scratch.template take_elements<T>(elements(extent)), extent};
+  template <class Element, std::size_t Rank>
+  [[nodiscard]] TensorView<Element, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
+    return {context_->staging().scratch.template take_elements<Element>(elements(extent)), extent};
   }
   template <class To, class From, int Rank>
   [[nodiscard]] TensorView<To const, Rank, Space> as(TensorView<From const, Rank, Space> x) {
@@ -164,24 +164,25 @@ class [[nodiscard]] Staging {
     Extents<1> const flat{to.size()};
     context_->staging().results.push_back({{from, flat}, {to.data, flat}, write, nullptr});
   }
-  template <class T, int Rank>
-  [[nodiscard]] TensorView<T, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {
-    if constexpr (std::is_same_v<T, Scalar>) {
+  template <class Element, int Rank>
+  [[nodiscard]] TensorView<Element, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {
+    if constexpr (std::is_same_v<Element, Scalar>) {
       static_cast<void>(write);
       return y;
     } else {
       if (!y.data) return {nullptr, y.extent};
-      auto const operand = take<T>(y.extent);
+      auto const operand = take<Element>(y.extent);
       store_later(operand.data, y, write);
       return operand;
     }
   }
-  template <class T, int Rank>
-  [[nodiscard]] GradientTarget<T> staged(Variable<Scalar, Rank, Space> const& v, GradientTarget<Scalar> to) {
-    if constexpr (std::is_same_v<T, Scalar>) {
+  template <class Element, int Rank>
+  [[nodiscard]] GradientTarget<Element> staged(Variable<Scalar, Rank, Space> const& v, GradientTarget<Scalar> to) {
+    if constexpr (std::is_same_v<Element, Scalar>) {
       return to;
     } else {
-      return {target<T>(TensorView<Scalar, Rank, Space>{to.data, v.value.extent}, to.write).data, Write::overwrite};
+      return {target<Element>(TensorView<Scalar, Rank, Space>{to.data, v.value.extent}, to.write).data,
+              Write::overwrite};
     }
   }
 

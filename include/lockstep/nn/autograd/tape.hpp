@@ -25,13 +25,13 @@ class Tape {
     std::size_t entries, recomputes;
   };
 
-  template <class T, class... Arguments>
-  [[nodiscard]] T* make(Arguments&&... arguments) {
-    return new (memory_.take(sizeof(T))) T{std::forward<Arguments>(arguments)...};
+  template <class Element, class... Arguments>
+  [[nodiscard]] Element* make(Arguments&&... arguments) {
+    return new (memory_.take(sizeof(Element))) Element{std::forward<Arguments>(arguments)...};
   }
-  template <class T>
-  [[nodiscard]] std::span<T const> copy(std::span<T const> from) {
-    auto* const to = reinterpret_cast<T*>(memory_.take(from.size_bytes()));
+  template <class Element>
+  [[nodiscard]] std::span<Element const> copy(std::span<Element const> from) {
+    auto* const to = reinterpret_cast<Element*>(memory_.take(from.size_bytes()));
     std::uninitialized_copy(from.begin(), from.end(), to);
     return {to, from.size()};
   }

@@ -34,8 +34,9 @@ struct Variable {
   [[nodiscard]] Index extent(int axis) const noexcept { return value.extent[static_cast<std::size_t>(axis)]; }
   /// Returns this tensor, value and gradient, with another shape of equal size.
   /// @throws ShapeError if the number of elements differs
-  template <std::size_t R>
-  [[nodiscard]] Variable<Scalar, static_cast<int>(R), Space> reshape(std::array<Index, R> extent) const {
+  template <std::size_t OtherRank>
+  [[nodiscard]] Variable<Scalar, static_cast<int>(OtherRank), Space> reshape(
+      std::array<Index, OtherRank> extent) const {
     expect<ShapeError>(elements(extent) == value.size(), [&] {
       return "reshape: " + to_string(value.extent) + " to " + to_string(extent) + "; both must have as many elements";
     });
@@ -49,8 +50,8 @@ struct Variable {
   }
   /// Returns whether both are one activation, possibly with different shapes. An activation without elements may share
   /// its memory with others.
-  template <int R>
-  [[nodiscard]] bool is(Variable<Scalar, R, Space> const& other) const noexcept {
+  template <int OtherRank>
+  [[nodiscard]] bool is(Variable<Scalar, OtherRank, Space> const& other) const noexcept {
     return value.data == other.value.data && slot == other.slot;
   }
   /// Returns the complete gradient of this layer's output. For backward closures.

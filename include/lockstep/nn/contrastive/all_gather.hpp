@@ -45,8 +45,8 @@ class ReplicaRowCounts {
   [[nodiscard]] Index first() const noexcept { return first_; }
   [[nodiscard]] bool equal() const noexcept { return total_ == max_ * std::ssize(counts_); }
   /// Calls f(first row in blocks of `max`, first row without gaps, rows) for each replica.
-  template <class F>
-  void for_each(F&& f) const {
+  template <class Function>
+  void for_each(Function&& f) const {
     Index block = 0, first = 0;
     for (auto const rows : counts_) f(std::exchange(block, block + max_), std::exchange(first, first + rows), rows);
   }

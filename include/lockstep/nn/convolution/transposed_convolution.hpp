@@ -93,17 +93,18 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
 
  private:
   /// Computes dx = convolution of dy, or dx += convolution of dy.
-  template <class Context, class T, class Space = typename Context::Space>
+  template <class Context, class Element, class Space = typename Context::Space>
   void convolve(Context& context, Staging<Context>& back, kernel::ConvolutionShape const& shape,
-                TensorView<T const, 1, Space> dy, TensorView<T, 1, Space> dx, Write write) const {
-    auto const convolve_into = [&](TensorView<T, 1, Space> target) {
-      kernel::Convolution<Space>::template forward<T>(context.stream(), shape, dy, this->weight(back), {}, target,
-                                                      this->plans(context), this->scratch(context));
+                TensorView<Element const, 1, Space> dy, TensorView<Element, 1, Space> dx, Write write) const {
+    auto const convolve_into = [&](TensorView<Element, 1, Space> target) {
+      kernel::Convolution<Space>::template forward<Element>(context.stream(), shape, dy, this->weight(back), {}, target,
+                                                            this->plans(context), this->scratch(context));
     };
     if (write == Write::overwrite) return convolve_into(dx);
-    auto const added = back.template temporary<T>(dx.extent);
+    auto const added = back.template temporary<Element>(dx.extent);
     convolve_into(added);
-    kernel::BinaryOperation<Space>::template backward<kernel::FirstOperand, T>(context.stream(), added, {}, dx, write);
+    kernel::BinaryOperation<Space>::template backward<kernel::FirstOperand, Element>(context.stream(), added, {}, dx,
+                                                                                     write);
   }
 
   [[nodiscard]] PerAxis<Dims> output_size(Extents<Dims + 2> x) const {

@@ -58,8 +58,8 @@ class Upsample {
     return y;
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::BatchTensor X>
-  VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
+  template <class Context, detail::BatchTensor Input>
+  VariableOf<Context, Dims + 2> forward(Context&, Input const& x) const {
     return detail::reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
 

@@ -22,10 +22,10 @@ concept ActivationByValue = requires(Rule const& rule, float x) {
 /// Returns the rule in the form that kernels take.
 template <class Rule>
 [[nodiscard]] auto activation_of(Rule const& rule) {
-  static_assert(
-      kernel::ActivationWithSlope<Rule> || ActivationByValue<Rule>,
-      "Lockstep: the rule of nn::elementwise has a template operator()(T x) const that returns "
-      "kernel::ActivationAt<T>{value, slope}; or it returns the value, a T, and backward(dy, y) the gradient");
+  static_assert(kernel::ActivationWithSlope<Rule> || ActivationByValue<Rule>,
+                "Lockstep: the rule of nn::elementwise has a template operator()(Element x) const that returns "
+                "kernel::ActivationAt<Element>{value, slope}; or it returns the value, a Element, and backward(dy, y) "
+                "the gradient");
   static_assert(
       requires {
         { Rule::name } -> std::convertible_to<char const*>;
@@ -42,8 +42,8 @@ template <class Rule>
 }  // namespace detail
 
 /// Activation y = rule(x), elementwise. `rule` is a rule of kernel/activation_rules.hpp or your own: an object with a
-/// `name` and an operator that returns value and slope at x as kernel::ActivationAt<T>. While recording, forward then
-/// keeps the slopes. If the slope follows from y, the operator may return the value alone, and `backward(dy, y)`
+/// `name` and an operator that returns value and slope at x as kernel::ActivationAt<Element>. While recording, forward
+/// then keeps the slopes. If the slope follows from y, the operator may return the value alone, and `backward(dy, y)`
 /// returns the gradient.
 /// @determinism bitwise, for any number of threads
 template <class Context, class Rule, int Rank>

@@ -34,8 +34,8 @@ class Embedding {
   void visit(auto&& each) { each("weight", weight_); }
 
   /// Rejects forward at compile time and explains how to look ids up.
-  template <class Context, class... X>
-  SequenceOf<Context> forward(Context&, X const&...) const {
+  template <class Context, class... Input>
+  SequenceOf<Context> forward(Context&, Input const&...) const {
     static_assert(!std::is_same_v<Context, Context>,
                   "Lockstep: an nn::Embedding is a table, which a layer looks up together with others: "
                   "embedding.forward(context, table.of(batch[&Sample::ids]), batch.positions()) with an "

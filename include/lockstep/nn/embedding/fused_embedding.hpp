@@ -127,8 +127,9 @@ class FusedEmbedding {
   template <class Context, class Parts>
   void backward(Context& c, Parts const& parts, VariableOf<Context, 2> out) const;
 
-  template <class T, class Context, class Parts>
-  void backward_table(Context& c, Parts const& parts, int p, TensorView<T const, 2, typename Context::Space> dx) const;
+  template <class Element, class Context, class Parts>
+  void backward_table(Context& c, Parts const& parts, int p,
+                      TensorView<Element const, 2, typename Context::Space> dx) const;
 
   Parameter token_;     // [vocabulary, width]
   Parameter position_;  // [length, width]

@@ -75,9 +75,9 @@ LOCKSTEP_INLINE void FusedEmbedding::backward(Context& c, Parts const& parts, Va
   auto const memory = c.template temporary<Real>(Extents<1>{Kernel::scratch(inputs, width())});
   auto const dy = work.read(out.gradient());
   Kernel::template backward<Operand<Context>>(c.stream(), inputs, dy, dx, targets, memory.data);
-  auto const tables = [&]<class T>(TensorView<T const, 2, typename Context::Space> sum) {
+  auto const tables = [&]<class Element>(TensorView<Element const, 2, typename Context::Space> sum) {
     for (int p = 0; p < parts.count(); ++p)
-      if (parts.sources[p].table) backward_table<T>(c, parts, p, sum);
+      if (parts.sources[p].table) backward_table<Element>(c, parts, p, sum);
   };
   if (inputs.is_plain_sum())
     tables(dy);
@@ -85,9 +85,9 @@ LOCKSTEP_INLINE void FusedEmbedding::backward(Context& c, Parts const& parts, Va
     tables(TensorView<Real const, 2, typename Context::Space>(dx));
 }
 
-template <class T, class Context, class Parts>
+template <class Element, class Context, class Parts>
 LOCKSTEP_INLINE void FusedEmbedding::backward_table(Context& c, Parts const& parts, int p,
-                                                    TensorView<T const, 2, typename Context::Space> dx) const {
+                                                    TensorView<Element const, 2, typename Context::Space> dx) const {
   using Real = typename Context::Real;
   using Kernel = typename Parts::Kernel;
   auto const& source = parts.sources[p];
@@ -96,9 +96,9 @@ LOCKSTEP_INLINE void FusedEmbedding::backward_table(Context& c, Parts const& par
   auto const gradient = c.gradient_by_rows(*source.table);
   auto const partial = c.template temporary<Real>(Extents<2>{Kernel::partial_rows(slots), width()});
   auto const sum = [&](typename Kernel::Plan const& plan, Index stride, Index first) {
-    Kernel::template backward_table<T>(c.stream(), plan, dx, partial,
-                                       {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
-                                       gradient.touched, stride, first);
+    Kernel::template backward_table<Element>(c.stream(), plan, dx, partial,
+                                             {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
+                                             gradient.touched, stride, first);
   };
   if constexpr (!Context::Space::host_accessible) {
     c.stream().join();

@@ -25,7 +25,7 @@ using kernel::Activation;
 namespace detail {
 
 /// Whether X is a Variable of images, videos or time series: [rows, extent…, channels].
-template <class X>
+template <class Input>
 inline constexpr bool has_spatial_axes = false;
 template <class Scalar, int Rank, class Space>
 inline constexpr bool has_spatial_axes<Variable<Scalar, Rank, Space>> = Rank > 2;
@@ -82,11 +82,12 @@ class Linear {
   }
 
   /// Rejects any other argument at compile time and explains what the layer takes.
-  template <class Context, class X>
-  requires(!detail::has_spatial_axes<X> && !std::is_convertible_v<X const&, nn::VariableOf<Context, 2>> &&
-           !std::is_convertible_v<X const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&, X const&)
+  template <class Context, class Input>
+  requires(!detail::has_spatial_axes<Input> && !std::is_convertible_v<Input const&, nn::VariableOf<Context, 2>> &&
+           !std::is_convertible_v<Input const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&,
+                                                                                                     Input const&)
   const {
-    constexpr bool whole_batch = detail::WholeBatch<X>;
+    constexpr bool whole_batch = detail::WholeBatch<Input>;
     static_assert(!whole_batch,
                   "Lockstep: Linear got the whole batch. A model's forward takes a batch and returns its loss; if "
                   "this is a block's forward, declare it with `nn::VariableOf<Context, 2> x`; if not, give Linear "
@@ -122,8 +123,8 @@ class Linear {
                                            kernel::RowDropout<typename Context::Space> dropout) const;
 
   /// Registers the backward of a layer that made `output` from this layer's parameters.
-  template <class Context, class F>
-  void on_backward(Context& context, VariableOf<Context, 2> output, F f) const {
+  template <class Context, class Function>
+  void on_backward(Context& context, VariableOf<Context, 2> output, Function f) const {
     context.on_backward(output, std::tie(weight_, bias_), f);
   }
 

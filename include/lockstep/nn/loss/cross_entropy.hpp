@@ -22,9 +22,9 @@ using kernel::CrossEntropyOptions;
 namespace detail {
 
 /// Whether labels are probabilities of all classes (soft labels) instead of class indices.
-template <class T>
+template <class Element>
 inline constexpr bool is_class_probability =
-    std::is_floating_point_v<T> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+    std::is_floating_point_v<Element> || std::is_same_v<Element, bfloat16> || std::is_same_v<Element, float16>;
 
 /// Rejects absent labels unless the collate's value for them is the ignored label.
 template <class Space, class Labels>

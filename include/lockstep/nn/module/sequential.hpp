@@ -29,8 +29,8 @@ class Sequential {
 
   void visit(auto&& each) { visit(each, std::index_sequence_for<Layers...>{}); }
 
-  template <class Context, class X>
-  [[nodiscard]] auto forward(Context& context, X const& x) const {
+  template <class Context, class Input>
+  [[nodiscard]] auto forward(Context& context, Input const& x) const {
     return from<0>(context, x);
   }
 
@@ -48,24 +48,24 @@ class Sequential {
     if constexpr (requires { named.layer.visit(each); }) each(named.name, named.layer);
   }
 
-  template <std::size_t Position, class Context, class X>
-  auto from(Context& context, X const& x) const {
+  template <std::size_t Position, class Context, class Input>
+  auto from(Context& context, Input const& x) const {
     if constexpr (Position == sizeof...(Layers)) {
       return x;
     } else {
       return from<Position + 1>(context, call(std::get<Position>(layers_), context, x));
     }
   }
-  template <class Layer, class Context, class X>
-  static auto call(Layer const& layer, Context& context, X const& x) {
+  template <class Layer, class Context, class Input>
+  static auto call(Layer const& layer, Context& context, Input const& x) {
     if constexpr (requires { layer(context, x); }) {
       return layer(context, x);
     } else {
       return layer.forward(context, x);
     }
   }
-  template <class Layer, class Context, class X>
-  static auto call(Named<Layer> const& named, Context& context, X const& x) {
+  template <class Layer, class Context, class Input>
+  static auto call(Named<Layer> const& named, Context& context, Input const& x) {
     return call(named.layer, context, x);
   }
 

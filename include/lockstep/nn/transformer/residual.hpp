@@ -17,8 +17,8 @@ class Residual {
 
   /// Returns x + block(x). x is any input of the block: rows, a Sequence or images.
   /// @throws ShapeError if the block returns another shape
-  template <class Context, class X>
-  [[nodiscard]] X forward(Context& context, X const& x) const {
+  template <class Context, class Input>
+  [[nodiscard]] Input forward(Context& context, Input const& x) const {
     return add(context, x, block_.forward(context, x));
   }
 

@@ -19,32 +19,32 @@ enum class Decay {
 };
 
 /// Adam's update of a block, with constants computed once per step.
-template <Decay decay, class T>
+template <Decay decay, class Element>
 class AdamRule {
  public:
   template <class Options, class Scalars>
   constexpr AdamRule(Options const& o, Scalars const& s, double weight_decay)
-      : scale_(static_cast<T>(s.gradient_scale())),
-        blend1_(static_cast<T>(1 - o.beta1)),
-        keep2_(static_cast<T>(o.beta2)),
-        blend2_(static_cast<T>(1 - o.beta2)),
-        decay_(static_cast<T>(decay == Decay::coupled ? weight_decay : 1 - s.learning_rate * weight_decay)),
-        rate_(static_cast<T>(s.learning_rate / (1 - std::pow(o.beta1, s.step)))),
-        root_scale_(static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, s.step)))),
-        epsilon_(static_cast<T>(o.epsilon)),
+      : scale_(static_cast<Element>(s.gradient_scale())),
+        blend1_(static_cast<Element>(1 - o.beta1)),
+        keep2_(static_cast<Element>(o.beta2)),
+        blend2_(static_cast<Element>(1 - o.beta2)),
+        decay_(static_cast<Element>(decay == Decay::coupled ? weight_decay : 1 - s.learning_rate * weight_decay)),
+        rate_(static_cast<Element>(s.learning_rate / (1 - std::pow(o.beta1, s.step)))),
+        root_scale_(static_cast<Element>(1 / std::sqrt(1 - std::pow(o.beta2, s.step)))),
+        epsilon_(static_cast<Element>(o.epsilon)),
         leaves_untouched_rows_(o.untouched_rows == UntouchedRows::skip) {}
 
   [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_untouched_rows_; }
 
   template <std::size_t bytes>
-  [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
-                                                   std::array<T*, 2> state) const {
+  [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, Element* values,
+                                                   Element const* gradients, std::array<Element*, 2> state) const {
     Index at = 0;
     for (; at + tile <= n; at += tile) update(vectors, tile, values + at, gradients + at, state[0] + at, state[1] + at);
     if (at < n) update(vectors, n - at, values + at, gradients + at, state[0] + at, state[1] + at);
   }
   /// Updates elements on a device, whose threads take one element each.
-  constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
+  constexpr void operator()(Index n, Element* values, Element const* gradients, std::array<Element*, 2> state) const {
     (*this)(Vectors<16>{}, n, values, gradients, state);
   }
 
@@ -54,9 +54,10 @@ class AdamRule {
   /// compiler unroll all of it.
   static constexpr Index tile = 64;
 
-  [[gnu::always_inline]] constexpr void update(auto vectors, Index n, T* __restrict values,
-                                               T const* __restrict gradients, T* __restrict m, T* __restrict v) const {
-    alignas(64) T root[tile];
+  [[gnu::always_inline]] constexpr void update(auto vectors, Index n, Element* __restrict values,
+                                               Element const* __restrict gradients, Element* __restrict m,
+                                               Element* __restrict v) const {
+    alignas(64) Element root[tile];
     for (Index i = 0; i < n; ++i) {
       auto g = gradients[i] * scale_;
       if constexpr (decay == Decay::coupled) g += decay_ * values[i];
@@ -71,7 +72,7 @@ class AdamRule {
     }
   }
 
-  T scale_, blend1_, keep2_, blend2_, decay_, rate_, root_scale_, epsilon_;
+  Element scale_, blend1_, keep2_, blend2_, decay_, rate_, root_scale_, epsilon_;
   bool leaves_untouched_rows_;
 };
 

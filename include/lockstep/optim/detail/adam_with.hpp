@@ -68,9 +68,9 @@ void AdamWith<decay>::step(memory::Stream<Space> stream, Slice<Scalar, Space> sl
 }
 
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_ADAM_STEP(decay, T)                                                                    \
-  void AdamWith<decay>::step<T, HostSpace>(memory::Stream<HostSpace> stream, Slice<T, HostSpace> slice, \
-                                           StepScalars<HostSpace> const* scalars) const
+#define LOCKSTEP_ADAM_STEP(decay, Element)                                                                          \
+  void AdamWith<decay>::step<Element, HostSpace>(memory::Stream<HostSpace> stream, Slice<Element, HostSpace> slice, \
+                                                 StepScalars<HostSpace> const* scalars) const
 extern template LOCKSTEP_ADAM_STEP(Decay::coupled, float);
 extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, float);
 extern template LOCKSTEP_ADAM_STEP(Decay::coupled, double);

@@ -23,24 +23,25 @@ class ParameterRule {
   using Factor = double (*)(std::string_view name, std::span<Index const> shape);
   using Choice = bool (*)(std::string_view name, std::span<Index const> shape);
 
-  template <class F>
-  requires std::is_invocable_v<F, std::string_view, std::span<Index const>>
-  constexpr ParameterRule(F function) {  // NOLINT(google-explicit-constructor): converts by design
-    using Result = std::invoke_result_t<F, std::string_view, std::span<Index const>>;
+  template <class Function>
+  requires std::is_invocable_v<Function, std::string_view, std::span<Index const>>
+  constexpr ParameterRule(Function function) {  // NOLINT(google-explicit-constructor): converts by design
+    using Result = std::invoke_result_t<Function, std::string_view, std::span<Index const>>;
     static_assert(std::is_same_v<Result, double> || std::is_same_v<Result, bool>,
                   "Lockstep: a rule of parameters is a lambda that returns double or bool");
-    if constexpr (std::convertible_to<F, Factor>) {
+    if constexpr (std::convertible_to<Function, Factor>) {
       factor_ = function;
-    } else if constexpr (std::convertible_to<F, Choice>) {
+    } else if constexpr (std::convertible_to<Function, Choice>) {
       choice_ = function;
     } else {
       static_assert(
-          std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(Captured) && alignof(F) <= alignof(double),
+          std::is_trivially_copyable_v<Function> && sizeof(Function) <= sizeof(Captured) &&
+              alignof(Function) <= alignof(double),
           "Lockstep: a rule of parameters has captured more than two numbers; it may hold 16 bytes, no string and "
           "no reference to a temporary; read the rest from constants");
       std::memcpy(captured_.bytes, &function, sizeof function);
       call_ = [](Captured const& captured, std::string_view name, std::span<Index const> shape) {
-        return static_cast<double>((*reinterpret_cast<F const*>(captured.bytes))(name, shape));
+        return static_cast<double>((*reinterpret_cast<Function const*>(captured.bytes))(name, shape));
       };
     }
   }

@@ -45,8 +45,8 @@ struct ArenaRange {
 /// For several `ranks`, buckets and tables are split between them, except for remainders. Parts are whole blocks, whose
 /// squares are summed separately, so that ranks can share the computation of the norm. The remainders are fewer than
 /// `ranks` blocks, and partial blocks at both ends of the arena and of the ranges between tables.
-template <class F>
-void split_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, F const& f,
+template <class Function>
+void split_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, Function const& f,
                  Index block = kernel::SumOfSquares<HostSpace>::block) {
   auto const unit = ranks > 1 ? ranks * block : nn::ParameterLayout::alignment;
   auto const full = std::max(unit, ranks > 1 ? bucket / unit * unit : bucket);

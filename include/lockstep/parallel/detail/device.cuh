@@ -50,12 +50,12 @@ class CopyToHost {
   CopyToHost(memory::Stream<CudaSpace> stream, memory::Scratch<>& memory) noexcept
       : stream_(stream), memory_(&memory) {}
 
-  template <class T, int Rank>
-  [[nodiscard]] TensorView<T, Rank, HostSpace> operator()(TensorView<T, Rank, CudaSpace> from) const {
+  template <class Value, int Rank>
+  [[nodiscard]] TensorView<Value, Rank, HostSpace> operator()(TensorView<Value, Rank, CudaSpace> from) const {
     if (!from.data) return {nullptr, from.extent};
-    auto* const to = memory_->take_elements<std::remove_const_t<T>>(from.size());
+    auto* const to = memory_->take_elements<std::remove_const_t<Value>>(from.size());
     if (from.size() > 0)
-      memory::check_cuda(cudaMemcpyAsync(to, from.data, static_cast<std::size_t>(from.size()) * sizeof(T),
+      memory::check_cuda(cudaMemcpyAsync(to, from.data, static_cast<std::size_t>(from.size()) * sizeof(Value),
                                          cudaMemcpyDeviceToHost, stream_.get()),
                          "cudaMemcpyAsync");
     return {to, from.extent};
@@ -66,24 +66,25 @@ class CopyToHost {
   memory::Scratch<>* memory_;
 };
 
-template <class T, class Copy>
-concept HasCopied = requires(T const& x, Copy const& copy) {
+template <class Value, class Copy>
+concept HasCopied = requires(Value const& x, Copy const& copy) {
   copied(x, copy);
 };
 /// A type whose namespace has the function by its former name.
-template <class T, class Copy>
-concept HasMoved = requires(T const& x, Copy const& copy) {
+template <class Value, class Copy>
+concept HasMoved = requires(Value const& x, Copy const& copy) {
   moved(x, copy);
 };
-template <class T>
-concept CopiesToDevice = HasCopied<T, memory::CudaPrefetcher::Copy> || HasMoved<T, memory::CudaPrefetcher::Copy>;
-template <class T>
-concept CopiesToHost = HasCopied<T, CopyToHost> || HasMoved<T, CopyToHost>;
+template <class Value>
+concept CopiesToDevice =
+    HasCopied<Value, memory::CudaPrefetcher::Copy> || HasMoved<Value, memory::CudaPrefetcher::Copy>;
+template <class Value>
+concept CopiesToHost = HasCopied<Value, CopyToHost> || HasMoved<Value, CopyToHost>;
 
 /// Returns a batch or prediction with the result of `copy` for each TensorView.
-template <class T, class Copy>
-[[nodiscard]] auto copy_tensors(T const& x, Copy const& copy) {
-  if constexpr (HasCopied<T, Copy>)
+template <class Value, class Copy>
+[[nodiscard]] auto copy_tensors(Value const& x, Copy const& copy) {
+  if constexpr (HasCopied<Value, Copy>)
     return copied(x, copy);
   else
     return moved(x, copy);
@@ -209,13 +210,13 @@ class Device<CudaSpace> {
   }
   void write(std::span<float const> from, float* to) const { copy_from_host(from.data(), to, from.size_bytes()); }
   void read(float const* from, std::span<float> to) const { copy_to_host(from, to.data(), to.size_bytes()); }
-  template <class T>
-  void put(T const& value, T* to) const {
+  template <class Value>
+  void put(Value const& value, Value* to) const {
     copy_from_host(&value, to, sizeof value);
   }
-  template <class T>
-  [[nodiscard]] T get(T const* from) const {
-    T value;
+  template <class Value>
+  [[nodiscard]] Value get(Value const* from) const {
+    Value value;
     copy_to_host(from, &value, sizeof value);
     return value;
   }
@@ -276,8 +277,8 @@ class Device<CudaSpace> {
     kernel::BinaryOperation<CudaSpace>::backward<kernel::FirstOperand, double>(stream(), {loss.totals, {2}}, {},
                                                                                {totals_.data(), {2}}, Write::add);
   }
-  template <class F>
-  void change_loss(F const& f) {
+  template <class Function>
+  void change_loss(Function const& f) {
     f(totals_.data());
   }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }

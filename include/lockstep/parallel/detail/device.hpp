@@ -61,12 +61,12 @@ class Device<HostSpace> {
   /// Does nothing: passes are not recorded.
   void expect_not_recorded(char const*) const noexcept {}
   /// Copies a plain value to the device's memory (put) or from it (get).
-  template <class T>
-  void put(T const& value, T* to) const noexcept {
+  template <class Value>
+  void put(Value const& value, Value* to) const noexcept {
     *to = value;
   }
-  template <class T>
-  [[nodiscard]] T get(T const* from) const noexcept {
+  template <class Value>
+  [[nodiscard]] Value get(Value const* from) const noexcept {
     return *from;
   }
 
@@ -97,8 +97,8 @@ class Device<HostSpace> {
   void begin_step() noexcept { loss_ = {}; }
   void add_loss(Loss const& loss) noexcept { loss_ += loss; }
   /// Calls f(totals) with the step's loss sum and weight.
-  template <class F>
-  void change_loss(F const& f) {
+  template <class Function>
+  void change_loss(Function const& f) {
     double totals[] = {loss_.sum, loss_.weight};
     f(totals);
     loss_ = {totals[0], totals[1]};

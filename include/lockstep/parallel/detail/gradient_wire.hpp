@@ -57,9 +57,9 @@ class GradientWire {
   }
 
  private:
-  template <class T>
-  [[nodiscard]] T* sent() const noexcept {
-    return reinterpret_cast<T*>(sent_.data());
+  template <class Value>
+  [[nodiscard]] Value* sent() const noexcept {
+    return reinterpret_cast<Value*>(sent_.data());
   }
   template <class From, class To>
   void convert(From const* from, To* to, ArenaPart const& part) const {

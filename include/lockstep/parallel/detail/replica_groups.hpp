@@ -43,8 +43,8 @@ class ThreadExchange {
   /// with them.
   /// @throws the exception that ended another thread's pass; CollectiveMismatch if a pass ended normally, or is in
   /// another exchange
-  template <class F>
-  void exchange(int rank, Contribution const& mine, F&& f) {
+  template <class Function>
+  void exchange(int rank, Contribution const& mine, Function&& f) {
     contributions_[static_cast<std::size_t>(rank)] = mine;
     arrive_and_wait();
     for (auto const& other : contributions_)  // equal on all threads
@@ -78,8 +78,8 @@ class ThreadTransport {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return thread_exchange_->size(); }
   void all_gather(void const* mine, void* all, std::size_t bytes);
-  template <class T>
-  void reduce_scatter(T const* in, T* out, Index count);
+  template <class Value>
+  void reduce_scatter(Value const* in, Value* out, Index count);
 
  private:
   ThreadExchange* thread_exchange_;
@@ -100,9 +100,9 @@ class RankTransport {
          .collective = comm::Collective::all_gather,
          .in = mine});
   }
-  template <class T>
-  void reduce_scatter(T const* in, T* out, Index count) {
-    run({.type = element_type_of<T>,
+  template <class Value>
+  void reduce_scatter(Value const* in, Value* out, Index count) {
+    run({.type = element_type_of<Value>,
          .data = out,
          .count = count,
          .collective = comm::Collective::reduce_scatter,
@@ -146,15 +146,15 @@ class ReplicaGroup final : public nn::ReplicaGroup {
  private:
   static constexpr char const* who = "layers that exchange numbers with other replicas";
 
-  template <class T>
-  void sum(T const* in, T* out, Index count) {
-    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+  template <class Value>
+  void sum(Value const* in, Value* out, Index count) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(Value);
     exchange(in, static_cast<std::size_t>(size()) * bytes, out, bytes, [&](void const* from, void* to) {
-      transport_.reduce_scatter(static_cast<T const*>(from), static_cast<T*>(to), count);
+      transport_.reduce_scatter(static_cast<Value const*>(from), static_cast<Value*>(to), count);
     });
   }
-  template <class F>
-  void exchange(void const* in, std::size_t in_bytes, void* out, std::size_t out_bytes, F const& f) {
+  template <class Function>
+  void exchange(void const* in, std::size_t in_bytes, void* out, std::size_t out_bytes, Function const& f) {
     device_->expect_not_recorded(who);
     exchanged_ = true;
     device_->stream().synchronize();

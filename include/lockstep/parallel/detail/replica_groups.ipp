@@ -67,13 +67,13 @@ LOCKSTEP_INLINE void SequentialShards::refuse() const {
                     "Reproducible");
 }
 
-template <class T>
-LOCKSTEP_INLINE void ThreadTransport::reduce_scatter(T const* in, T* out, Index count) {
-  auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(T);
+template <class Value>
+LOCKSTEP_INLINE void ThreadTransport::reduce_scatter(Value const* in, Value* out, Index count) {
+  auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(Value);
   thread_exchange_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& contributions) {
     for (Index i = 0; i < count; ++i)
       out[i] = tree_sum(size(), [&](int r) {
-        return static_cast<T const*>(contributions[static_cast<std::size_t>(r)].data)[rank_ * count + i];
+        return static_cast<Value const*>(contributions[static_cast<std::size_t>(r)].data)[rank_ * count + i];
       });
   });
 }

@@ -110,8 +110,8 @@ struct DataParallel {
 
     [[nodiscard]] bool stop_requested() noexcept override { return stop_requested_; }
 
-    template <class F>
-    void for_each_shard(F&& f) {
+    template <class Function>
+    void for_each_shard(Function&& f) {
       on_devices([&](int device, DeviceReplica& replica) { replica.for_shards(device, f); });
     }
     void all_reduce(std::span<double>) override {}
@@ -200,8 +200,8 @@ struct DataParallel {
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
     /// Calls f(device, replica) for each device, on its own thread.
-    template <class F>
-    void on_devices(F const& f) {
+    template <class Function>
+    void on_devices(Function const& f) {
       threads_.run([&](int device) { f(device, *replicas_[static_cast<std::size_t>(device)]); });
     }
 

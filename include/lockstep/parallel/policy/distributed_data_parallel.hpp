@@ -47,8 +47,8 @@ struct NoCommunicator : comm::SelfCommunicator {
   requires(!std::is_base_of_v<NoCommunicator, Argument>) NoCommunicator(Argument const&) {}
   [[nodiscard]] NoCommunicator split(int, int) const { return {}; }
 };
-template <class C>
-using CommunicatorOrNone = std::conditional_t<comm::Communicator<C>, C, NoCommunicator>;
+template <class Candidate>
+using CommunicatorOrNone = std::conditional_t<comm::Communicator<Candidate>, Candidate, NoCommunicator>;
 
 }  // namespace detail
 
@@ -189,8 +189,8 @@ struct DistributedDataParallel {
       timeline_ = waits;
     }
 
-    template <class F>
-    void for_each_shard(F&& f) {
+    template <class Function>
+    void for_each_shard(Function&& f) {
       replica_.for_shards(0, f);
     }
     void all_reduce(std::span<double> numbers) override {
@@ -456,8 +456,8 @@ struct DistributedDataParallel {
     std::vector<BucketTimes> times_;
   };
 };
-template <class C, class... Option>
-DistributedDataParallel(C, Option...) -> DistributedDataParallel<detail::CommunicatorOrNone<C>>;
+template <class Candidate, class... Option>
+DistributedDataParallel(Candidate, Option...) -> DistributedDataParallel<detail::CommunicatorOrNone<Candidate>>;
 DistributedDataParallel()->DistributedDataParallel<detail::NoCommunicator>;  // selects the static_assert above
 
 }}}  // namespace lockstep::parallel

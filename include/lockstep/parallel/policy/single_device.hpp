@@ -57,8 +57,8 @@ struct SingleDevice {
     [[nodiscard]] bool stop_requested() noexcept override { return stop_requested_; }
 
     /// Calls f(shard, replica) for each local shard, on the threads of the shard's device.
-    template <class F>
-    void for_each_shard(F&& f) {
+    template <class Function>
+    void for_each_shard(Function&& f) {
       replica_.for_shards(0, f);
     }
     void all_reduce(std::span<double>) override {}

@@ -122,8 +122,8 @@ class OptimizerState {
   };
 
   /// Splits the arena into as few ranges as possible, in order.
-  template <class F>
-  void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, F&& f) const {
+  template <class Function>
+  void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, Function&& f) const {
     Range range;
     auto const& entries = layout_->entries();
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {

@@ -169,8 +169,8 @@ class Replica {
   [[nodiscard]] int shards() const noexcept { return shard_sum_.shards(); }
   /// Calls f(number, replica) for each shard, with the shard's buffers. `device` is the process's number of this
   /// device.
-  template <class F>
-  void for_shards(int device, F&& f) {
+  template <class Function>
+  void for_shards(int device, Function&& f) {
     device_.enter();
     for (int shard = 0; shard < shards(); ++shard) {
       select_shard(shard);
@@ -297,8 +297,8 @@ class Replica {
                                                             {shadow_.data(), {size()}});
   }
   /// Calls f and adds the row's position in the epoch to a layer's RowError.
-  template <class Batch, class F>
-  static auto with_row_position(Batch const& batch, F&& f) {
+  template <class Batch, class Function>
+  static auto with_row_position(Batch const& batch, Function&& f) {
     try {
       return f();
     } catch (RowError const& error) {

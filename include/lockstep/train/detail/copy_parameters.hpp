@@ -19,8 +19,8 @@ struct NamedTensors {
   std::span<Number> values, buffers;
 
   /// Calls f(entry, elements) for every parameter and buffer.
-  template <class F>
-  void each(F&& f) const {
+  template <class Function>
+  void each(Function&& f) const {
     auto const all = [&](auto const& entries, std::span<Number> arena) {
       for (auto const& entry : entries)
         f(entry, arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
@@ -31,8 +31,8 @@ struct NamedTensors {
 };
 
 /// Type with arenas by name: a trainer.
-template <class T>
-concept HasNamedTensors = requires(T const& t) {
+template <class Value>
+concept HasNamedTensors = requires(Value const& t) {
   NamedTensors<float const>{t.layout(), t.values(), t.buffers()};
 };
 

@@ -40,11 +40,11 @@ class SavedStateReader {
   /// Returns a string, or an empty one if there is none.
   [[nodiscard]] std::string string_or_empty(char const* name) const;
 
-  /// Returns the integer `name`.   @throws DataError unless it is in [least, most] and in T's range
-  template <class T = Index>
-  [[nodiscard]] T integer(char const* name, Index least, Index most) const {
-    auto const largest = static_cast<std::int64_t>(std::numeric_limits<T>::max());
-    return static_cast<T>(within(name, value_.at(name).integer(), least, std::min<std::int64_t>(most, largest)));
+  /// Returns the integer `name`.   @throws DataError unless it is in [least, most] and in Value's range
+  template <class Value = Index>
+  [[nodiscard]] Value integer(char const* name, Index least, Index most) const {
+    auto const largest = static_cast<std::int64_t>(std::numeric_limits<Value>::max());
+    return static_cast<Value>(within(name, value_.at(name).integer(), least, std::min<std::int64_t>(most, largest)));
   }
   /// Returns `value`.   @throws DataError unless it is in [least, most]
   Index within(char const* name, Index value, Index least, Index most) const;

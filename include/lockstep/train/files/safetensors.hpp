@@ -54,9 +54,9 @@ struct Moments {
 
 /// Calls f(name, entry, elements) for each tensor of a file: parameters, buffers, then the optimizer's moments. Arenas
 /// are passed as pointers to their first elements.
-template <class Number, class F>
+template <class Number, class Function>
 void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buffers, Moments<Number> const& moments,
-                 F&& f) {
+                 Function&& f) {
   for (auto const& entry : layout.entries()) f(entry.name, entry, values + entry.offset);
   for (auto const& entry : layout.buffers()) f(entry.name, entry, buffers + entry.offset);
   for (std::size_t i = 0; i < moments.count; ++i) {
@@ -130,8 +130,8 @@ std::string load_text(std::string const& path, std::string_view name);
 namespace detail {
 
 /// Returns f(). Adds the path to DataErrors that lack it.
-template <class F>
-auto with_file_name(std::string const& path, F const& f) {
+template <class Function>
+auto with_file_name(std::string const& path, Function const& f) {
   try {
     return f();
   } catch (DataError const& error) {

@@ -37,8 +37,8 @@ class CsvLog final : public Observer {
   void evaluation(EvaluationReport const& report) override;
 
  private:
-  template <class T>
-  void add(T value) {
+  template <class Value>
+  void add(Value value) {
     char text[64];
     line_ += ',';
     line_.append(text, std::to_chars(text, text + sizeof text, value).ptr);

@@ -38,8 +38,8 @@ class HeadMetric {
   [[nodiscard]] std::string samples() const requires detail::HasSamples<AnyMetric> { return metric_.samples(); }
   void add_samples(std::string_view bytes) requires detail::HasSamples<AnyMetric> { metric_.add_samples(bytes); }
   [[nodiscard]] double value() const requires detail::HasValue<AnyMetric> { return metric_.value(); }
-  template <class F>
-  void values(F const& each) const requires detail::HasValues<AnyMetric> {
+  template <class Function>
+  void values(Function const& each) const requires detail::HasValues<AnyMetric> {
     metric_.values([&](std::string const& name, double value) { each(prefix_ + name, value); });
   }
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }

@@ -29,8 +29,8 @@ concept HasSamples = requires(AnyMetric& metric, AnyMetric const& constant, std:
 };
 
 /// Calls f(name, value) for each value of a metric.
-template <class AnyMetric, class F>
-void each_value(AnyMetric const& metric, F const& f) {
+template <class AnyMetric, class Function>
+void each_value(AnyMetric const& metric, Function const& f) {
   if constexpr (HasValues<AnyMetric>)
     metric.values(f);
   else

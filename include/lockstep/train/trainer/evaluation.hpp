@@ -99,8 +99,8 @@ struct Evaluations {
 /// Makes a fit train without evaluations.
 struct NoEvaluation {};
 
-template <class T>
-inline constexpr bool is_evaluation = std::is_same_v<T, NoEvaluation>;
+template <class Value>
+inline constexpr bool is_evaluation = std::is_same_v<Value, NoEvaluation>;
 template <class Loader, class... Metrics>
 inline constexpr bool is_evaluation<Evaluation<Loader, Metrics...>> = true;
 template <class First, class... Others>
@@ -109,14 +109,14 @@ inline constexpr bool is_evaluation<Evaluations<First, Others...>> = true;
 namespace detail {
 
 /// Calls f(prefix, evaluation) for each evaluation of a fit. The names of its numbers begin with the prefix.
-template <class F>
-void each_evaluation(NoEvaluation const&, F const&) {}
-template <class Loader, class... Metrics, class F>
-void each_evaluation(Evaluation<Loader, Metrics...> const& evaluation, F const& f) {
+template <class Function>
+void each_evaluation(NoEvaluation const&, Function const&) {}
+template <class Loader, class... Metrics, class Function>
+void each_evaluation(Evaluation<Loader, Metrics...> const& evaluation, Function const& f) {
   f(std::string(), evaluation);
 }
-template <class First, class... Others, class F>
-void each_evaluation(Evaluations<First, Others...> const& evaluations, F const& f) {
+template <class First, class... Others, class Function>
+void each_evaluation(Evaluations<First, Others...> const& evaluations, Function const& f) {
   f(std::string(), evaluations.first);
   std::apply([&](auto const&... other) { (f(other.first + "_", other.second), ...); }, evaluations.others);
 }

@@ -277,8 +277,8 @@ class Trainer {
   }
 
   /// Calls f(values, buffers) with copies, which all replicas then take.
-  template <class F>
-  [[gnu::cold]] void replace_parameters(char const* what, F const& f) {
+  template <class Function>
+  [[gnu::cold]] void replace_parameters(char const* what, Function const& f) {
     auto const turn = call();
     state_.expect_parameters(what);
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };

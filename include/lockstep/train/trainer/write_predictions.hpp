@@ -24,17 +24,17 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 /// Receives the prediction for one batch, like a metric.
-template <class F>
+template <class Function>
 struct PredictionReceiver {
   static constexpr bool ignores_loss = true;
-  F receive;
+  Function receive;
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     receive(prediction, batch);
   }
 };
-template <class F>
-PredictionReceiver(F) -> PredictionReceiver<F>;
+template <class Function>
+PredictionReceiver(Function) -> PredictionReceiver<Function>;
 
 template <class Loader>
 void expect_all_samples(Loader const& loader) {

@@ -80,8 +80,9 @@ inline ncclResult_t enqueue_nccl(CollectiveOperation const& operation, ncclComm_
 inline void normalize_logical_result(CollectiveOperation const& operation, memory::Stream<CudaSpace> stream) {
   bool const logical = operation.reduction == Reduction::logical_or || operation.reduction == Reduction::logical_and;
   if (!logical || !reduces(operation.collective)) return;
-  auto const run = [&]<class T>(T) {
-    kernel::nonzero_mask(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(operation.data), {operation.count}});
+  auto const run = [&]<class Value>(Value) {
+    kernel::nonzero_mask(stream,
+                         TensorView<Value, 1, CudaSpace>{static_cast<Value*>(operation.data), {operation.count}});
   };
   if (operation.type == ElementType::int32) return run(std::int32_t{});
   if (operation.type == ElementType::int64) return run(std::int64_t{});

@@ -233,8 +233,8 @@ class RankNccl {
       }
     });
   }
-  template <class F>
-  void attempt(F const& f) {
+  template <class Function>
+  void attempt(Function const& f) {
     if (failure_) return;
     try {
       f();
@@ -328,8 +328,8 @@ class RankNccl {
       throw CollectiveMismatch(because(error), error.history());
     }
   }
-  template <class F>
-  void run_on_host(F const& f) {
+  template <class Function>
+  void run_on_host(Function const& f) {
     try {
       f();
     } catch (CommunicationError const&) {

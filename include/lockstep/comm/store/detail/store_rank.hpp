@@ -65,8 +65,8 @@ class StoreRank {
   void throw_if_mismatched(CollectiveOperation const& operation) const;
 
   /// Keeps an error for the next wait. Replaces a store that cannot be reached by the lost rank that explains it.
-  template <class F>
-  void keep_error(F const& f) {
+  template <class Function>
+  void keep_error(Function const& f) {
     try {
       try {
         f();

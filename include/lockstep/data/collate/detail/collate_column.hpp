@@ -23,8 +23,8 @@
 // sample does not cover. `put` copies a member into its row, `finish` processes the column after its rows are written.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-template <Number T, std::size_t Count, class Sample>
-void lay_out(RaggedColumn<T, HostSpace, Count>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
+template <Number Value, std::size_t Count, class Sample>
+void lay_out(RaggedColumn<Value, HostSpace, Count>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
              CollateOptions const& options) {
   auto* const offsets = slab.template take_elements<Index>(rows + 1);
   offsets[0] = 0;
@@ -35,12 +35,12 @@ void lay_out(RaggedColumn<T, HostSpace, Count>& column, Index rows, Lengths<Samp
   column.offsets = {offsets, {rows + 1}};
   column.values.extent[0] = offsets[rows];
   if constexpr (Count != 0) column.values.extent[1] = static_cast<Index>(Count);
-  column.values.data = slab.template take_elements<T>(column.values.size());
+  column.values.data = slab.template take_elements<Value>(column.values.size());
 }
 
-template <Number T, std::size_t Count>
-void finish(RaggedColumn<T, HostSpace, Count>& column, Slab& slab, CollateOptions const& options) {
-  if constexpr (std::same_as<T, std::int32_t> && Count == 0) {
+template <Number Value, std::size_t Count>
+void finish(RaggedColumn<Value, HostSpace, Count>& column, Slab& slab, CollateOptions const& options) {
+  if constexpr (std::same_as<Value, std::int32_t> && Count == 0) {
     if (options.segment_plans == SegmentPlans::none) return;
     auto& plan = slab.take_segment_plan();
     plan.build(column.values.span());
@@ -48,21 +48,21 @@ void finish(RaggedColumn<T, HostSpace, Count>& column, Slab& slab, CollateOption
   }
 }
 
-template <Number T, class Sample>
-void lay_out(NumberColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateOptions const&) {
-  column.values = {slab.take_elements<T>(rows), {rows}};
+template <Number Value, class Sample>
+void lay_out(NumberColumn<Value, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateOptions const&) {
+  column.values = {slab.take_elements<Value>(rows), {rows}};
 }
-template <Number T, std::size_t Count, class Sample>
-void lay_out(ArrayColumn<T, Count, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
+template <Number Value, std::size_t Count, class Sample>
+void lay_out(ArrayColumn<Value, Count, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
              CollateOptions const&) {
   auto const width = static_cast<Index>(Count);
-  column.values = {slab.take_elements<T>(rows * width), {rows, width}};
+  column.values = {slab.take_elements<Value>(rows * width), {rows, width}};
 }
-template <Number T, class Sample>
-void lay_out(OptionalColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
+template <Number Value, class Sample>
+void lay_out(OptionalColumn<Value, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
              CollateOptions const& options) {
-  static_cast<void>(padding_as<T>(options));  // throws here, before any row is written
-  column.values = {slab.take_elements<T>(rows), {rows}};
+  static_cast<void>(padding_as<Value>(options));  // throws here, before any row is written
+  column.values = {slab.take_elements<Value>(rows), {rows}};
   column.present = {slab.take_elements<bool>(rows), {rows}};
 }
 template <class Sample>
@@ -82,9 +82,9 @@ void lay_out(Columns<Nested, HostSpace, sequences>& columns, Index rows, Lengths
 
 template <class Column>
 void pad(Column const&, Index, CollateOptions const&) noexcept {}  // the sample covers the whole row
-template <Number T>
-void pad(OptionalColumn<T, HostSpace> const& column, Index row, CollateOptions const& options) {
-  cell(column, row).value = padding_as<T>(options);
+template <Number Value>
+void pad(OptionalColumn<Value, HostSpace> const& column, Index row, CollateOptions const& options) {
+  cell(column, row).value = padding_as<Value>(options);
   cell(column, row).present = false;
 }
 template <class Nested, Sequences sequences>
@@ -92,27 +92,27 @@ void pad(Columns<Nested, HostSpace, sequences> const& columns, Index row, Collat
   std::apply([&](auto const&... column) { (pad(column, row, options), ...); }, columns.columns());
 }
 
-template <Number T>
-void put(NumberColumn<T, HostSpace> const& column, Index row, T const& value, CollateOptions const&) noexcept {
+template <Number Value>
+void put(NumberColumn<Value, HostSpace> const& column, Index row, Value const& value, CollateOptions const&) noexcept {
   cell(column, row) = value;
 }
-template <Number T, std::size_t Count>
-void put(ArrayColumn<T, Count, HostSpace> const& column, Index row, std::array<T, Count> const& values,
+template <Number Value, std::size_t Count>
+void put(ArrayColumn<Value, Count, HostSpace> const& column, Index row, std::array<Value, Count> const& values,
          CollateOptions const&) noexcept {
   std::copy(values.begin(), values.end(), cell(column, row).begin());
 }
-template <Number T>
-void put(OptionalColumn<T, HostSpace> const& column, Index row, std::optional<T> const& value,
+template <Number Value>
+void put(OptionalColumn<Value, HostSpace> const& column, Index row, std::optional<Value> const& value,
          CollateOptions const&) noexcept {
   if (!value) return;  // `pad` has written it
   cell(column, row).value = *value;
   cell(column, row).present = true;
 }
 /// Copies a sequence into its row, padded or ragged.
-template <template <class, class, std::size_t> class SequenceColumn, Number T, std::size_t Count, class Element>
-void put(SequenceColumn<T, HostSpace, Count> const& column, Index row, std::vector<Element> const& values,
+template <template <class, class, std::size_t> class SequenceColumn, Number Value, std::size_t Count, class Element>
+void put(SequenceColumn<Value, HostSpace, Count> const& column, Index row, std::vector<Element> const& values,
          CollateOptions const& options) {
-  static_assert(sizeof(Element) == sizeof(T) * element_width<Count>);
+  static_assert(sizeof(Element) == sizeof(Value) * element_width<Count>);
   auto const to = cell(column, row);
   check_length(options, values.size(), to.size() / element_width<Count>, row);
   stream_copy(to.data(), values.data(), to.size_bytes());

@@ -32,22 +32,23 @@ struct CollateOptions {
 };
 
 /// Returns the padding value as an element. @throws ConfigError if an integer type cannot represent it
-template <Number T>
-T padding_as(CollateOptions const& options) {
-  if constexpr (std::is_enum_v<T>) {
-    return static_cast<T>(padding_as<std::underlying_type_t<T>>(options));
-  } else if constexpr (std::floating_point<T>) {
-    return static_cast<T>(options.value);
+template <Number Value>
+Value padding_as(CollateOptions const& options) {
+  if constexpr (std::is_enum_v<Value>) {
+    return static_cast<Value>(padding_as<std::underlying_type_t<Value>>(options));
+  } else if constexpr (std::floating_point<Value>) {
+    return static_cast<Value>(options.value);
   } else {
-    using Limits = std::numeric_limits<T>;
-    constexpr double beyond = 2.0 * static_cast<double>(T{1} << (Limits::digits - 1));  // the largest value plus one
+    using Limits = std::numeric_limits<Value>;
+    constexpr double beyond =
+        2.0 * static_cast<double>(Value{1} << (Limits::digits - 1));  // the largest value plus one
     bool const fits = options.value >= static_cast<double>(Limits::min()) && options.value < beyond;
-    if (!fits || static_cast<double>(static_cast<T>(options.value)) != options.value) {
+    if (!fits || static_cast<double>(static_cast<Value>(options.value)) != options.value) {
       throw ConfigError(std::string(options.collate_name) + ": the padding value " + std::to_string(options.value) +
-                        " does not fit a member of whole numbers of " + std::to_string(sizeof(T) * 8) +
+                        " does not fit a member of whole numbers of " + std::to_string(sizeof(Value) * 8) +
                         " bits; choose a whole number within their range");
     }
-    return static_cast<T>(options.value);
+    return static_cast<Value>(options.value);
   }
 }
 

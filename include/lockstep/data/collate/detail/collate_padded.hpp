@@ -40,16 +40,16 @@ inline Index padded_length(CollateOptions const& options, Index longest, Index l
 /// Rows of at least this size are worth tracking which of their bytes are already zero.
 inline constexpr Index min_tracked_row_bytes = Index{1} << 12;
 
-template <Number T>
-bool all_bytes_zero(T value) noexcept {
-  using Bytes = std::array<std::byte, sizeof(T)>;
+template <Number Value>
+bool all_bytes_zero(Value value) noexcept {
+  using Bytes = std::array<std::byte, sizeof(Value)>;
   return std::bit_cast<Bytes>(value) == Bytes{};
 }
 
-template <Number T, std::size_t Count, class Sample>
-void lay_out(PaddedColumn<T, HostSpace, Count>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
+template <Number Value, std::size_t Count, class Sample>
+void lay_out(PaddedColumn<Value, HostSpace, Count>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
              CollateOptions const& options) {
-  auto const value = padding_as<T>(options);  // throws here, before any row is written
+  auto const value = padding_as<Value>(options);  // throws here, before any row is written
   auto* const out = slab.template take_elements<std::int32_t>(rows);
   Index longest = 0, longest_row = 0;
   lengths.take(options, [&](Index row, Index length) {
@@ -65,17 +65,18 @@ void lay_out(PaddedColumn<T, HostSpace, Count>& column, Index rows, Lengths<Samp
   column.values.extent[0] = rows;
   column.values.extent[1] = length;
   if constexpr (Count != 0) column.values.extent[2] = static_cast<Index>(Count);
-  column.values.data = slab.template take_elements<T>(column.values.size());
+  column.values.data = slab.template take_elements<Value>(column.values.size());
   column.zero_runs = nullptr;
-  if (all_bytes_zero(value) && length * element_width<Count> * static_cast<Index>(sizeof(T)) >= min_tracked_row_bytes) {
+  if (all_bytes_zero(value) &&
+      length * element_width<Count> * static_cast<Index>(sizeof(Value)) >= min_tracked_row_bytes) {
     column.zero_runs = &slab.zero_runs();
     column.first_run = slab.zero_runs().reserve(rows);
   }
   if (options.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
 }
 
-template <Number T, std::size_t Count>
-void pad(PaddedColumn<T, HostSpace, Count> const& column, Index row, CollateOptions const& options) {
+template <Number Value, std::size_t Count>
+void pad(PaddedColumn<Value, HostSpace, Count> const& column, Index row, CollateOptions const& options) {
   auto const used = cell(column, row);
   auto const length = column.values.extent[1];
   auto* const begin = writable(column.values) + row * length * element_width<Count>;
@@ -85,7 +86,7 @@ void pad(PaddedColumn<T, HostSpace, Count> const& column, Index row, CollateOpti
     column.side == Side::end ? column.zero_runs->fill(run, used.data() + used.size(), end)
                              : column.zero_runs->fill(run, begin, used.data());
   } else {
-    auto const value = padding_as<T>(options);
+    auto const value = padding_as<Value>(options);
     stream_fill(begin, used.data(), value);
     stream_fill(used.data() + used.size(), end, value);
   }
@@ -97,9 +98,9 @@ void pad(PaddedColumn<T, HostSpace, Count> const& column, Index row, CollateOpti
   std::fill(mask + first + count, mask + length, false);
 }
 
-template <Number T, std::size_t Count>
-void finish(PaddedColumn<T, HostSpace, Count>& column, Slab& slab, CollateOptions const& options) {
-  if constexpr (std::same_as<T, std::int32_t> && Count == 0) {
+template <Number Value, std::size_t Count>
+void finish(PaddedColumn<Value, HostSpace, Count>& column, Slab& slab, CollateOptions const& options) {
+  if constexpr (std::same_as<Value, std::int32_t> && Count == 0) {
     if (options.segment_plans == SegmentPlans::none) return;
     auto const slots = column.values.size();
     auto* const ids = slab.template take_elements<std::int32_t>(slots);

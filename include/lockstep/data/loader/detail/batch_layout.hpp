@@ -11,11 +11,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Counterpart of EpochLayout for the batches of a BatchOrder. Micro-step s takes the batches [s * shards, (s + 1) *
 /// shards), one for each shard, counted from batch `first`. `begin` and `end` count batches.
-template <class O>
+template <class OrderType>
 class BatchLayout {
  public:
   BatchLayout() = default;
-  BatchLayout(O const& order, Index epoch, int shards, Tail tail, Index first) noexcept
+  BatchLayout(OrderType const& order, Index epoch, int shards, Tail tail, Index first) noexcept
       : order_(&order), epoch_(epoch), shards_(shards), first_(first), end_(order.batches()) {
     auto const count = std::max<Index>(end_ - first_, 0), rest = count % shards_;
     end_ = first_ + count + (tail == Tail::pad && rest > 0 ? shards_ - rest : tail == Tail::drop ? -rest : 0);
@@ -33,26 +33,27 @@ class BatchLayout {
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(end_, begin(step) + shards_); }
 
  private:
-  O const* order_ = nullptr;
+  OrderType const* order_ = nullptr;
   Index epoch_ = 0, shards_ = 1, first_ = 0, end_ = 0;
 };
 
-template <class O>
+template <class OrderType>
 struct LayoutType {
   using type = EpochLayout;
 };
-template <BatchOrder O>
-struct LayoutType<O> {
-  using type = BatchLayout<O>;
+template <BatchOrder OrderType>
+struct LayoutType<OrderType> {
+  using type = BatchLayout<OrderType>;
 };
 
 /// The layout type that divides an order's epochs into micro-steps and shards.
-template <class O>
-using LayoutOf = typename LayoutType<O>::type;
+template <class OrderType>
+using LayoutOf = typename LayoutType<OrderType>::type;
 
-template <class O>
-LayoutOf<O> layout_of(O const& order, Index batch_size, Tail tail, Split const& split, Index epoch, Index first) {
-  if constexpr (BatchOrder<O>) {
+template <class OrderType>
+LayoutOf<OrderType> layout_of(OrderType const& order, Index batch_size, Tail tail, Split const& split, Index epoch,
+                              Index first) {
+  if constexpr (BatchOrder<OrderType>) {
     return {order, epoch, split.all, tail, first};
   } else {
     return {static_cast<Index>(order.size()), batch_size, split.all, tail, first};
@@ -60,9 +61,9 @@ LayoutOf<O> layout_of(O const& order, Index batch_size, Tail tail, Split const& 
 }
 
 /// Returns the number of samples in an epoch.
-template <class O>
-Index samples_of(O const& order) {
-  if constexpr (BatchOrder<O>) {
+template <class OrderType>
+Index samples_of(OrderType const& order) {
+  if constexpr (BatchOrder<OrderType>) {
     return order.samples();
   } else {
     return order.size();

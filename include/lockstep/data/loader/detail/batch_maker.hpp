@@ -21,15 +21,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// The work that workers do without holding the loader's mutex: reads samples, collates them, and handles failed
 /// samples.
-template <class D, class O, class C>
+template <class Source, class OrderType, class CollateType>
 struct BatchMaker {
-  using Job = LoaderJob<D, C, LayoutOf<O>>;
-  using Shard = LoaderShard<D, C>;
-  using Worker = LoaderWorker<D>;
+  using Job = LoaderJob<Source, CollateType, LayoutOf<OrderType>>;
+  using Shard = LoaderShard<Source, CollateType>;
+  using Worker = LoaderWorker<Source>;
 
-  D dataset;
-  O order;
-  C collate;
+  Source dataset;
+  OrderType order;
+  CollateType collate;
   DataLoaderOptions options;
 
   /// Does a job. Returns false if it stopped early because `generation` differs from `was`.
@@ -93,7 +93,7 @@ struct BatchMaker {
   }
 
  private:
-  static constexpr bool sequential = SequentialAccess<D>;
+  static constexpr bool sequential = SequentialAccess<Source>;
   static constexpr int max_substitutes = 16;  // attempts for one sample
 
   /// Records the sample that the worker is processing, for messages of a waiting thread.
@@ -176,7 +176,7 @@ struct BatchMaker {
     };
     auto const epoch = job.slot->epoch;
     auto position = random_below(order.size());
-    if constexpr (BatchOrder<O>) {
+    if constexpr (BatchOrder<OrderType>) {
       auto const batch = job.shard->positions[k] / order.max_rows();
       if (auto const rows = order.rows(epoch, batch); rows > 1)
         position = batch * order.max_rows() + random_below(rows);

@@ -31,9 +31,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Returns the message for a `next` that waits longer than its deadline: the current work of the first `threads`
 /// workers.
-template <class D, class Workers, class Slot>
-[[nodiscard, gnu::cold]] std::string deadline_message(D const& dataset, Workers const& workers, std::size_t threads,
-                                                      Slot const& slot, double deadline_seconds) {
+template <class Source, class Workers, class Slot>
+[[nodiscard, gnu::cold]] std::string deadline_message(Source const& dataset, Workers const& workers,
+                                                      std::size_t threads, Slot const& slot, double deadline_seconds) {
   auto const now = Clock::seconds();
   auto const seconds = [](double s) { return std::to_string(static_cast<Index>(s * 1000)) + " ms"; };
   auto out = "DataLoader: no batch within " + seconds(deadline_seconds) + " for epoch " + std::to_string(slot.epoch) +
@@ -56,13 +56,13 @@ template <class D, class Workers, class Slot>
 /// Scheduler of a DataLoader. Slots wait in `queue_` in the order of delivery. Workers claim runs of rows from the
 /// front of the queue first. A slow sample therefore delays only its own batch, and the next batch is always closest to
 /// ready. One mutex guards the bookkeeping; samples are read and written without it.
-template <class D, class O, class C>
+template <class Source, class OrderType, class CollateType>
 class LoaderCore {
  public:
-  using Slot = LoaderSlot<D, C, LayoutOf<O>>;
-  using Shard = LoaderShard<D, C>;
+  using Slot = LoaderSlot<Source, CollateType, LayoutOf<OrderType>>;
+  using Shard = LoaderShard<Source, CollateType>;
 
-  [[gnu::cold]] LoaderCore(D dataset, O order, C collate, DataLoaderOptions const& options)
+  [[gnu::cold]] LoaderCore(Source dataset, OrderType order, CollateType collate, DataLoaderOptions const& options)
       : maker_{std::move(dataset), std::move(order), std::move(collate), options},
         slots_(static_cast<std::size_t>(std::max(options.prefetch, 1) + 1)) {
     queue_.reserve(slots_.size());
@@ -75,10 +75,10 @@ class LoaderCore {
   LoaderCore(LoaderCore const&) = delete;
   LoaderCore& operator=(LoaderCore const&) = delete;
 
-  [[nodiscard]] D const& dataset() const noexcept { return maker_.dataset; }
-  [[nodiscard]] O const& order() const noexcept { return maker_.order; }
+  [[nodiscard]] Source const& dataset() const noexcept { return maker_.dataset; }
+  [[nodiscard]] OrderType const& order() const noexcept { return maker_.order; }
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return maker_.options; }
-  [[nodiscard]] LayoutOf<O> layout(Split const& split, Index epoch, Tail tail, Index first = 0) const noexcept {
+  [[nodiscard]] LayoutOf<OrderType> layout(Split const& split, Index epoch, Tail tail, Index first = 0) const noexcept {
     return layout_of(order(), options().batch_size, tail, split, epoch, first);
   }
 
@@ -113,7 +113,7 @@ class LoaderCore {
     replay_ = replay;
     tail_ = tail;
     layout_ = layout(split, epoch, tail, first);
-    if constexpr (SequentialAccess<D>) dataset().rewind(epoch, layout_.begin(step));
+    if constexpr (SequentialAccess<Source>) dataset().rewind(epoch, layout_.begin(step));
     epoch_ = epoch;
     step_ = step;
     last_epoch_ = layout(split, epoch, tail).steps() == 0 ? epoch : last_epoch;
@@ -190,8 +190,8 @@ class LoaderCore {
   }
 
  private:
-  using Job = LoaderJob<D, C, LayoutOf<O>>;
-  using Worker = LoaderWorker<D>;
+  using Job = LoaderJob<Source, CollateType, LayoutOf<OrderType>>;
+  using Worker = LoaderWorker<Source>;
 
   /// Maximum rows of one batch: an epoch may be smaller than the batch size.
   [[nodiscard]] Index max_rows() const noexcept {
@@ -402,7 +402,7 @@ class LoaderCore {
                       " steps of this split, see steps(split); call start again");
   }
 
-  BatchMaker<D, O, C> const maker_;
+  BatchMaker<Source, OrderType, CollateType> const maker_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_, idle_;
@@ -412,7 +412,7 @@ class LoaderCore {
   Split split_{0, 0, 1};
   Replay replay_ = Replay::none;
   Tail tail_ = Tail::exact;
-  LayoutOf<O> layout_;                           // of epoch_
+  LayoutOf<OrderType> layout_;                   // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};
   int active_ = 0;  // jobs that run without the mutex

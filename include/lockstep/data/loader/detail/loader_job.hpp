@@ -11,10 +11,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// A run of rows of one batch in one phase, done by one worker.
-template <class D, class C, class Layout>
+template <class Source, class CollateType, class Layout>
 struct LoaderJob {
-  LoaderSlot<D, C, Layout>* slot = nullptr;
-  LoaderShard<D, C>* shard = nullptr;
+  LoaderSlot<Source, CollateType, Layout>* slot = nullptr;
+  LoaderShard<Source, CollateType>* shard = nullptr;
   Phase phase = Phase::done;
   Index begin = 0, end = 0;
   RowFailure failure{};
@@ -25,15 +25,15 @@ struct LoaderJob {
 };
 
 /// State of a thread that makes batches, or of the caller of `next` if there are no threads.
-template <class D>
+template <class Source>
 struct LoaderWorker {
-  SampleReader<D> reader;
+  SampleReader<Source> reader;
   Phase phase = Phase::done;     // done: idle
   double since = 0;              // start of the phase
   std::atomic<Index> index{-1};  // of the current sample
   std::atomic<Index> position{-1};
 
-  explicit LoaderWorker(D const& dataset) : reader(dataset) {}
+  explicit LoaderWorker(Source const& dataset) : reader(dataset) {}
 };
 
 }}}  // namespace lockstep::data::detail

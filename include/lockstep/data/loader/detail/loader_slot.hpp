@@ -48,14 +48,14 @@ inline std::string message_of(std::exception_ptr const& error) {
 
 /// One batch in progress, its slab and its bookkeeping, all reused. `claimed` and `finished` count rows of the current
 /// phase.
-template <class D, class C>
+template <class Source, class CollateType>
 struct LoaderShard {
-  using Sample = SampleOf<D>;
-  using Reader = SampleReader<D>;
-  static constexpr bool reads_into_rows = ReadsIntoRows<D, C> && !DrawsSamples<D>;
-  static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<D const&>().get(Index{}))>;
+  using Sample = SampleOf<Source>;
+  using Reader = SampleReader<Source>;
+  static constexpr bool reads_into_rows = ReadsIntoRows<Source, CollateType> && !DrawsSamples<Source>;
+  static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<Source const&>().get(Index{}))>;
   /// Samples are in memory already, so no sample can delay the batch.
-  static constexpr bool is_in_memory = by_reference&& noexcept(std::declval<D const&>().get(Index{}));
+  static constexpr bool is_in_memory = by_reference&& noexcept(std::declval<Source const&>().get(Index{}));
   using HeldSample = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
   Slab slab;
@@ -103,7 +103,7 @@ struct LoaderShard {
   }
   /// Enters the next phase. Called after the last row of a phase has finished.
   void advance() noexcept {
-    constexpr auto last = FinishesBatches<C, D> ? Phase::finish : Phase::done;
+    constexpr auto last = FinishesBatches<CollateType, Source> ? Phase::finish : Phase::done;
     auto const after_plan = rows == 0 ? last : Phase::write;
     enter(failure.error || phase == Phase::finish ? Phase::done
           : phase == Phase::read                  ? Phase::plan
@@ -140,7 +140,7 @@ struct LoaderShard {
   /// Returns false if there is no such sample because a stream has ended.
   bool read(Reader& reader, Index row, SampleKey const& key) {
     auto const k = static_cast<std::size_t>(row);
-    if constexpr (SequentialAccess<D>) {
+    if constexpr (SequentialAccess<Source>) {
       samples[k] = reader.take(key);
       if (!samples[k]) return false;
       extents[k] = extent_of(*samples[k]);
@@ -156,12 +156,12 @@ struct LoaderShard {
     return true;
   }
   template <class Batch>
-  void plan(C const& collate, Index epoch, Batch& batch) {
+  void plan(CollateType const& collate, Index epoch, Batch& batch) {
     auto const n = static_cast<std::size_t>(rows);
     batch = collate.plan(BatchPlan<Sample>{{extents.data(), n}, {positions.data(), n}, epoch}, slab);
   }
   template <class Batch>
-  void write(Reader& reader, C const& collate, Batch& batch, Index row) {
+  void write(Reader& reader, CollateType const& collate, Batch& batch, Index row) {
     auto const k = static_cast<std::size_t>(row);
     if constexpr (reads_into_rows) {
       reader.read_into(indices[k], collate.open_row(batch, row));
@@ -171,17 +171,17 @@ struct LoaderShard {
     }
   }
   template <class Batch>
-  void finish(C const& collate, Batch& batch) {
-    if constexpr (FinishesBatches<C, D>) collate.finish(batch, slab);
+  void finish(CollateType const& collate, Batch& batch) {
+    if constexpr (FinishesBatches<CollateType, Source>) collate.finish(batch, slab);
   }
 };
 
 /// One micro-step of the ring: a batch for each local shard.
-template <class D, class C, class Layout>
+template <class Source, class CollateType, class Layout>
 struct LoaderSlot {
-  using Batch = typename C::template Batch<D, HostSpace>;
+  using Batch = typename CollateType::template Batch<Source, HostSpace>;
 
-  std::vector<LoaderShard<D, C>> shards;
+  std::vector<LoaderShard<Source, CollateType>> shards;
   std::vector<Batch> batches;
   memory::AnyHostResource memory;  // of the slabs
   Layout layout;
@@ -214,7 +214,7 @@ struct LoaderSlot {
     }
   }
   /// Marks that the shard may have rows to claim again.
-  void reopen(LoaderShard<D, C> const& shard) noexcept {
+  void reopen(LoaderShard<Source, CollateType> const& shard) noexcept {
     first_claimable = std::min(first_claimable, static_cast<std::size_t>(&shard - shards.data()));
   }
   [[nodiscard]] bool ready() const noexcept { return unfinished == 0; }
@@ -226,15 +226,15 @@ struct LoaderSlot {
   }
 
   /// Returns the shard whose failure is first in the epoch's order, or null.
-  [[nodiscard]] LoaderShard<D, C> const* failed() const noexcept {
-    LoaderShard<D, C> const* first = nullptr;
+  [[nodiscard]] LoaderShard<Source, CollateType> const* failed() const noexcept {
+    LoaderShard<Source, CollateType> const* first = nullptr;
     for (auto const& shard : shards) {
       if (shard.failure.error && (!first || shard.failure.row < first->failure.row)) first = &shard;
     }
     return first;
   }
   /// @throws DataError that names the sample, with the original nested
-  [[noreturn]] void rethrow(D const& dataset, LoaderShard<D, C> const& shard) const {
+  [[noreturn]] void rethrow(Source const& dataset, LoaderShard<Source, CollateType> const& shard) const {
     auto const row = shard.failure.row;
     auto const at = "epoch " + std::to_string(epoch) + ", step " + std::to_string(step);
     auto const k = static_cast<std::size_t>(std::max<Index>(row, 0));

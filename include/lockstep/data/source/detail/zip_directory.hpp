@@ -19,10 +19,10 @@ struct ZipEntry {
 };
 
 /// Returns a little-endian number in a text. @pre the number is inside the text
-template <class T>
-T number_at(std::string_view text, std::size_t at) {
-  T out{};
-  std::memcpy(&out, text.data() + at, sizeof(T));
+template <class Value>
+Value number_at(std::string_view text, std::size_t at) {
+  Value out{};
+  std::memcpy(&out, text.data() + at, sizeof(Value));
   return out;
 }
 

@@ -36,9 +36,9 @@ class LabelledTexts {
   /// @param get called by several threads at once, by each thread mostly in order
   LabelledTexts(Index size, std::function<LabelledText(Index)> get) : size_(size), get_(std::move(get)) {}
   /// Takes all samples of a dataset of LabelledText. Shares the dataset.
-  template <class D>
-  requires(!std::derived_from<D, LabelledTexts> && Dataset<D>)  // in this order, against recursion
-      explicit LabelledTexts(D const& dataset)
+  template <class Source>
+  requires(!std::derived_from<Source, LabelledTexts> && Dataset<Source>)  // in this order, against recursion
+      explicit LabelledTexts(Source const& dataset)
       : LabelledTexts(dataset.size(), [dataset](Index i) -> LabelledText { return dataset.get(i); }) {}
 
   [[nodiscard]] Index size() const noexcept { return size_; }

@@ -60,8 +60,8 @@ static_assert(std::is_trivially_copyable_v<TokenHeader> && sizeof(TokenHeader) <
 static_assert(sizeof(TokenRecord) == 16);
 
 /// Calls f for each MiB of a token file's body, from several threads, in no order.
-template <class F>
-void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* progress, F const& f) {
+template <class Function>
+void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* progress, Function const& f) {
   if (progress) progress->begin("checking prepared texts", static_cast<Index>(header.blocks()));
   pool.run(static_cast<Index>(header.blocks()), [&](Index block) {
     auto const begin = TokenHeader::body + static_cast<std::uint64_t>(block) * TokenHeader::block;
@@ -100,8 +100,8 @@ class TokenFileWriter {
   TokenFileWriter(int file, std::string path) : file_(file), path_(std::move(path)) {}
 
   /// @throws DataError with the system's reason
-  template <class T>
-  void write(std::uint64_t at, std::span<T const> values) const {
+  template <class Value>
+  void write(std::uint64_t at, std::span<Value const> values) const {
     auto const* from = reinterpret_cast<char const*>(values.data());
     for (auto left = values.size_bytes(); left > 0;) {
       auto const written = ::pwrite(file_, from, left, static_cast<::off_t>(at));
@@ -114,8 +114,8 @@ class TokenFileWriter {
       left -= static_cast<std::size_t>(written);
     }
   }
-  template <class T>
-  void read(std::uint64_t at, std::span<T> values) const {
+  template <class Value>
+  void read(std::uint64_t at, std::span<Value> values) const {
     if (read_at(file_, reinterpret_cast<char*>(values.data()), values.size_bytes(), static_cast<std::size_t>(at),
                 path_) != values.size_bytes())
       throw DataError(path_ + ": became shorter while it was written");

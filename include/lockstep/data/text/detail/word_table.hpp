@@ -77,8 +77,8 @@ struct WordBytes {
     return out;
   }();
 
-  template <class T>
-  static std::uint64_t load(char const* from, T out) noexcept {
+  template <class Value>
+  static std::uint64_t load(char const* from, Value out) noexcept {
     std::memcpy(&out, from, sizeof out);
     return std::uint64_t{out};
   }

@@ -12,11 +12,12 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes means[head, i] = out[i] . dout[i]. One warp processes one query.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out, T const* dout, Accumulate<T>* means) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<Scalar> in, Scalar const* out, Scalar const* dout,
+                                          Accumulate<Scalar>* means) {
+  using Sum = Accumulate<Scalar>;
   for (auto at = grid_warp(); at < in.queries.rows * in.heads * in.queries.length; at += grid_warps()) {
-    AttentionHead<T> const head(in, at / in.queries.length);
+    AttentionHead<Scalar> const head(in, at / in.queries.length);
     auto const i = at % in.queries.length;
     if (i >= head.queries) continue;
     auto const from = head.query_start(in) + i * in.width;
@@ -29,9 +30,9 @@ LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out
 }
 
 /// Writes the warp's rows of one gradient, including padding.
-template <class Shape, class T>
-__device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<T> target, Index head, Index stride,
-                               Index first, Index tokens, Index slots, typename Shape::Sum scale,
+template <class Shape, class Scalar>
+__device__ void write_gradient(AttentionArguments<Scalar> const& in, AttentionTarget<Scalar> target, Index head,
+                               Index stride, Index first, Index tokens, Index slots, typename Shape::Sum scale,
                                typename Shape::Sums const& sums) {
   for (int a = 0; a < Shape::rows; ++a)
     for (int k = 0; k < Shape::per_lane; ++k) {
@@ -40,9 +41,9 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
       auto& to = target.data[head + row * stride + c];
       auto const here = row < tokens ? scale * sums[a][k] : typename Shape::Sum{0};
       if (target.write == Write::overwrite)
-        to = static_cast<T>(here);
+        to = static_cast<Scalar>(here);
       else if (row < tokens)
-        to = static_cast<T>(static_cast<typename Shape::Sum>(to) + here);
+        to = static_cast<Scalar>(static_cast<typename Shape::Sum>(to) + here);
     }
 }
 
@@ -50,12 +51,12 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
 /// one writer. Queries: `first_target` is the queries' gradient. The block's part of the bias's gradient goes to
 /// by_distance [blocks, distances], which the caller sets to zero. Keys: the targets are the gradients of keys and
 /// values. The block passes over all heads of queries that share the keys, in order.
-template <class T, int per_lane, Side side>
+template <class Scalar, int per_lane, Side side>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks whose registers fit a multiprocessor
-    differentiate_attention(AttentionArguments<T> in, T const* dout, Accumulate<T> const* log_sums,
-                            Accumulate<T> const* means, AttentionTarget<T> first_target,
-                            AttentionTarget<T> second_target, Accumulate<T>* by_distance) {
-  using Shape = AttentionShape<T, per_lane>;
+    differentiate_attention(AttentionArguments<Scalar> in, Scalar const* dout, Accumulate<Scalar> const* log_sums,
+                            Accumulate<Scalar> const* means, AttentionTarget<Scalar> first_target,
+                            AttentionTarget<Scalar> second_target, Accumulate<Scalar>* by_distance) {
+  using Shape = AttentionShape<Scalar, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr bool own_keys = side == Side::keys;
   __shared__ __align__(16) typename Shape::Own own[2];
@@ -68,7 +69,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   auto const shared_heads = own_keys ? in.query_heads_per_key_head : Index{1},
              first_head = Index{blockIdx.x} / tiles * shared_heads;
   auto const first = Index{blockIdx.x} % tiles * Shape::own;
-  AttentionHead<T> const leading(in, first_head);
+  AttentionHead<Scalar> const leading(in, first_head);
   auto const slots = own_layout.end(leading.row) - own_layout.start(leading.row);
   if (first >= slots) return;
   auto const tokens = own_keys ? leading.keys : leading.queries, others = own_keys ? leading.queries : leading.keys;
@@ -83,7 +84,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   auto const begin = own_keys && in.causal ? first : 0;
   auto const end = !own_keys && in.causal ? min(others, first + Shape::own) : others;
   for (Index sharer = 0; sharer < shared_heads; ++sharer) {
-    AttentionHead<T> const head(in, first_head + sharer);
+    AttentionHead<Scalar> const head(in, first_head + sharer);
     auto const other_start = own_keys ? head.query_start(in) : head.key_start(in);
     auto const* const logs = log_sums + head.index * in.queries.length;
     auto const* const mean = means + head.index * in.queries.length;
@@ -144,10 +145,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
 
 /// Sums the bias's gradient. One block sums 32 distances of a head. Each of 8 threads per distance sums every eighth
 /// tile of all rows, then their sums are added in order.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, Accumulate<T> const* by_distance,
-                                        AttentionTarget<T> target) {
-  using Sum = Accumulate<T>;
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<Scalar> in, Index tiles,
+                                        Accumulate<Scalar> const* by_distance, AttentionTarget<Scalar> target) {
+  using Sum = Accumulate<Scalar>;
   auto const groups = (in.distances + warp - 1) / warp;
   auto const number = Index{blockIdx.x} / groups, distance = Index{blockIdx.x} % groups * warp + lane();
   Sum sum = 0;
@@ -159,7 +160,7 @@ LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, A
   sum = sum_of_column(sum);
   if (threadIdx.x >= warp || distance >= in.distances) return;
   auto& to = target.data[number * in.distances + distance];
-  to = static_cast<T>(target.write == Write::add ? static_cast<Sum>(to) + sum : sum);
+  to = static_cast<Scalar>(target.write == Write::add ? static_cast<Sum>(to) + sum : sum);
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI

@@ -21,12 +21,12 @@ struct alignas(8) QueryStatistics {
 /// The warp's own rows of `out`, 16 bytes per lane, loaded before their use.
 template <class Shape>
 struct OwnOutputs {
-  using T = typename Shape::T;
+  using Scalar = typename Shape::Scalar;
   static constexpr int lanes = Shape::groups < 8 ? Shape::groups : 8;  // of a row
   static constexpr int rows = 32 / lanes, passes = Shape::warp_rows / rows, pieces = Shape::groups / lanes;
-  T outputs[Shape::template extent<passes>][Shape::template extent<pieces>][Shape::template extent<Shape::access>];
+  Scalar outputs[Shape::template extent<passes>][Shape::template extent<pieces>][Shape::template extent<Shape::access>];
 
-  __device__ OwnOutputs(T const* out, Index stride, int tokens, int head_width, bool wide) noexcept {
+  __device__ OwnOutputs(Scalar const* out, Index stride, int tokens, int head_width, bool wide) noexcept {
     LOCKSTEP_UNROLL
     for (int n = 0; n < passes; ++n) {
       LOCKSTEP_UNROLL
@@ -41,7 +41,7 @@ struct OwnOutputs {
           std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
         } else {
           LOCKSTEP_UNROLL
-          for (int k = 0; k < Shape::access; ++k) to[k] = here && c + k < head_width ? from[k] : T{};
+          for (int k = 0; k < Shape::access; ++k) to[k] = here && c + k < head_width ? from[k] : Scalar{};
         }
       }
     }
@@ -59,7 +59,7 @@ struct OwnOutputs {
       float sum = 0;
       LOCKSTEP_UNROLL
       for (int p = 0; p < pieces; ++p) {
-        T gradients[Shape::template extent<Shape::access>];
+        Scalar gradients[Shape::template extent<Shape::access>];
         auto const piece = *reinterpret_cast<uint4 const*>(&dout[row_of(n)][channel_of(p)]);
         std::memcpy(static_cast<void*>(gradients), &piece, sizeof piece);
         LOCKSTEP_UNROLL
@@ -74,8 +74,8 @@ struct OwnOutputs {
 };
 
 /// Adds the bias's gradient by distance for 32 keys from `key` on: the diagonals of ds. The whole block must call it.
-template <class Shape, class T>
-__device__ void add_by_distance(AttentionArguments<T> const& in, int query, int key,
+template <class Shape, class Scalar>
+__device__ void add_by_distance(AttentionArguments<Scalar> const& in, int query, int key,
                                 typename Shape::Products const (&ds)[2], float (*diagonals)[33],
                                 float* by_distance) noexcept {
   LOCKSTEP_UNROLL
@@ -99,12 +99,12 @@ __device__ void add_by_distance(AttentionArguments<T> const& in, int query, int 
 /// `statistics` [heads of all rows, queries.length] and, with dropout, `bits` [heads of all rows, queries.length,
 /// kept_pitch(keys.length)], which the keys' kernel reads. The bias's gradient goes to
 /// by_distance [blocks, distances], which the caller sets to zero; null: skipped.
-template <class T, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
-    differentiate_queries(AttentionArguments<T> in, bool wide, T const* out, T const* dout, float const* log_sums,
-                          QueryStatistics* statistics, std::uint8_t* bits, AttentionTarget<T> target,
-                          float* by_distance) {
-  using Shape = FragmentShape<T, channels, row_tiles>;
+template <class Scalar, int channels, int row_tiles, bool drops>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channels, row_tiles))
+    differentiate_queries(AttentionArguments<Scalar> in, bool wide, Scalar const* out, Scalar const* dout,
+                          float const* log_sums, QueryStatistics* statistics, std::uint8_t* bits,
+                          AttentionTarget<Scalar> target, float* by_distance) {
+  using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   constexpr bool separate = Shape::own <= tile;  // the own rows and the first tile fit together
@@ -113,7 +113,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   __shared__ float diagonals[Shape::template extent<Shape::own>][33];
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
-  FragmentHead<T> const head(in, blocks, static_cast<int>(in.heads), 1);
+  FragmentHead<Scalar> const head(in, blocks, static_cast<int>(in.heads), 1);
   auto const first = (blocks - 1 - head.block) * Shape::own;
   if (first >= head.query_slots) return;
   auto const head_width = static_cast<int>(in.head_width), tokens = head.queries - first;
@@ -143,7 +143,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
 
   auto const scale = in.scale * log2_of_e, kept_scale = in.kept_scale;
   auto const own_row = first + warp_row<Shape>();
-  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
+  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<Scalar>, NoDropout> const dropout(in, head);
   auto const pitch = kept_pitch(in.keys.length);
   auto* const own_bits = bits + head.index * in.queries.length * pitch;
   float mean[Shape::template extent<row_tiles>][2], logs[Shape::template extent<row_tiles>][2];
@@ -229,11 +229,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
 
 /// Computes the gradients of a block's keys and values in one pass over the queries, with products on tensor cores. The
 /// block passes over all heads of queries that share the keys, in order.
-template <class T, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
-    differentiate_keys(AttentionArguments<T> in, bool wide, T const* dout, QueryStatistics const* statistics,
-                       std::uint8_t const* bits, AttentionTarget<T> key_target, AttentionTarget<T> value_target) {
-  using Shape = FragmentShape<T, channels, row_tiles>;
+template <class Scalar, int channels, int row_tiles, bool drops>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channels, row_tiles))
+    differentiate_keys(AttentionArguments<Scalar> in, bool wide, Scalar const* dout, QueryStatistics const* statistics,
+                       std::uint8_t const* bits, AttentionTarget<Scalar> key_target,
+                       AttentionTarget<Scalar> value_target) {
+  using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   __shared__ __align__(16) typename Shape::Memory memory;
@@ -244,7 +245,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
 
   auto const blocks = static_cast<int>((in.keys.length + Shape::own - 1) / Shape::own);
   auto const shared_heads = static_cast<int>(in.query_heads_per_key_head);
-  FragmentHead<T> head(in, blocks, static_cast<int>(in.heads) / shared_heads, shared_heads);
+  FragmentHead<Scalar> head(in, blocks, static_cast<int>(in.heads) / shared_heads, shared_heads);
   auto const first = head.block * Shape::own;
   if (first >= head.key_slots) return;
   auto const head_width = static_cast<int>(in.head_width), tokens = head.keys - first;

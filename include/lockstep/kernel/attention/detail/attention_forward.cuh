@@ -11,9 +11,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 
 /// Computes attention for a tile of a head's queries, in one pass over the keys. Whenever a score exceeds the largest
 /// so far, rescales the sums of the exponentials and of the values.
-template <class T, int per_lane>
-LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>* log_sums) {
-  using Shape = AttentionShape<T, per_lane>;
+template <class Scalar, int per_lane>
+LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<Scalar> in, Scalar* out, Accumulate<Scalar>* log_sums) {
+  using Shape = AttentionShape<Scalar, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr auto nothing = -std::numeric_limits<Sum>::infinity();
   __shared__ __align__(16) typename Shape::Own own;
@@ -21,7 +21,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
   __shared__ __align__(16) typename Shape::Scores scores;
 
   auto const tiles = (in.queries.length + Shape::own - 1) / Shape::own;
-  AttentionHead<T> const head(in, Index{blockIdx.x} / tiles);
+  AttentionHead<Scalar> const head(in, Index{blockIdx.x} / tiles);
   auto const first = Index{blockIdx.x} % tiles * Shape::own;
   auto const slots = in.queries.end(head.row) - in.queries.start(head.row);
   if (first >= slots) return;
@@ -65,7 +65,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
     Sum const by = total[a] > 0 || total[a] != total[a] ? 1 / total[a] : Sum{0};
     for (int k = 0; k < per_lane; ++k) {
       auto const c = lane() + Index{warp} * k;
-      if (c < in.head_width) out[query + i * in.width + c] = static_cast<T>(sums[a][k] * by);
+      if (c < in.head_width) out[query + i * in.width + c] = static_cast<Scalar>(sums[a][k] * by);
     }
     if (lane() == 0 && i < head.queries) log_sums[head.index * in.queries.length + i] = maximum[a] + std::log(total[a]);
   }

@@ -8,18 +8,19 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes attention for a block's queries of a head in one pass over the keys, with products on tensor cores. The
-/// probabilities are rounded to T for the product with the values. Their sums, the scores and the results are float.
-template <class T, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
-    attend_on_tensor_cores(AttentionArguments<T> in, bool wide, T* out, float* log_sums) {
-  using Shape = FragmentShape<T, channels, row_tiles>;
+/// probabilities are rounded to Scalar for the product with the values. Their sums, the scores and the results are
+/// float.
+template <class Scalar, int channels, int row_tiles, bool drops>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channels, row_tiles))
+    attend_on_tensor_cores(AttentionArguments<Scalar> in, bool wide, Scalar* out, float* log_sums) {
+  using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   static_assert(Shape::own <= Shape::buffer_rows);
   __shared__ __align__(16) typename Shape::Memory memory;
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
-  FragmentHead<T> const head(in, blocks, static_cast<int>(in.heads), 1);
+  FragmentHead<Scalar> const head(in, blocks, static_cast<int>(in.heads), 1);
   auto const first = (blocks - 1 - head.block) * Shape::own;  // the longest of a causal head first
   if (first >= head.query_slots) return;
   auto const head_width = static_cast<int>(in.head_width);
@@ -39,7 +40,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   bool const scaled = in.bias || !(scale > 0);
   auto const factor = scaled ? 1.0f : scale;
   auto const own_row = first + warp_row<Shape>();
-  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
+  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<Scalar>, NoDropout> const dropout(in, head);
   float maximum[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
   typename Shape::Sums sums = {};
   for (auto& m : maximum) m[0] = m[1] = nothing;

@@ -18,23 +18,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 inline constexpr float log2_of_e = 1.44269504088896340736f;
 
 /// Blocks that a multiprocessor is to hold at once: a limit of the kernels' registers.
-template <class T>
+template <class Scalar>
 constexpr int resident_blocks(int channels, int row_tiles) {
-  auto const row_bytes = channels * static_cast<int>(sizeof(T));
+  auto const row_bytes = channels * static_cast<int>(sizeof(Scalar));
   return row_tiles > 1 ? 2 : row_bytes <= 64 ? 4 : row_bytes <= 128 ? 3 : 2;
 }
 
 /// Shape of a block's work in attention on tensor cores. Each of 4 warps owns `row_tiles` times 16 rows of the block's
 /// own side. The other side is processed `tile` rows at a time, in shared memory, while the next tile is copied there.
-template <class T_, int channels_, int row_tiles_>
+template <class Scalar_, int channels_, int row_tiles_>
 struct FragmentShape {
-  using T = T_;
-  static constexpr bool in_float = std::is_same_v<T, float>;
+  using Scalar = Scalar_;
+  static constexpr bool in_float = std::is_same_v<Scalar, float>;
   static constexpr int channels = channels_;  // of a head, which may be narrower
   static constexpr int row_tiles = row_tiles_, warps = 4, threads = 32 * warps;
   static constexpr int warp_rows = 16 * row_tiles, own = warps * warp_rows;
-  static constexpr int tile = channels * static_cast<int>(sizeof(T)) > 128 ? 32 : 64;
-  static constexpr int access = 16 / static_cast<int>(sizeof(T)), groups = channels / access;  // copied at once
+  static constexpr int tile = channels * static_cast<int>(sizeof(Scalar)) > 128 ? 32 : 64;
+  static constexpr int access = 16 / static_cast<int>(sizeof(Scalar)), groups = channels / access;  // copied at once
   static constexpr int stride = channels + access;  // so that eight rows of 16 bytes are in different banks
   static constexpr int depth = in_float ? 8 : 16, steps = channels / depth;  // of products over channels
   /// Rows of shared memory: two tiles of two arrays of the other side, or two arrays of the own side.
@@ -51,7 +51,7 @@ struct FragmentShape {
   /// Products of a warp's rows with 16 rows of the other side.
   using Products = float[extent<row_tiles>][2][4];
 
-  [[nodiscard]] static __device__ Element element(T x) noexcept {
+  [[nodiscard]] static __device__ Element element(Scalar x) noexcept {
     if constexpr (in_float)
       return x;
     else
@@ -71,7 +71,7 @@ template <class Shape>
 }
 
 /// One head of one sequence, as used by a block whose number is head * blocks + block.
-template <class T>
+template <class Scalar>
 struct FragmentHead {
   int index, row, number, block;
   int queries, keys;  // tokens
@@ -80,7 +80,7 @@ struct FragmentHead {
 
   /// `heads`: of each sequence, on the side that the blocks divide; `query_heads_per_key_head`: heads of queries for
   /// each of them.
-  __device__ FragmentHead(AttentionArguments<T> const& in, int blocks, int heads,
+  __device__ FragmentHead(AttentionArguments<Scalar> const& in, int blocks, int heads,
                           int query_heads_per_key_head) noexcept {
     auto const of_side = static_cast<int>(blockIdx.x / static_cast<unsigned>(blocks));
     block = static_cast<int>(blockIdx.x) - of_side * blocks;
@@ -98,11 +98,11 @@ struct FragmentHead {
                     in.head_width;
   }
   /// Returns the bias of distance zero; that of (query, key) is key - query elements after it.
-  [[nodiscard]] __device__ T const* bias(AttentionArguments<T> const& in) const noexcept {
+  [[nodiscard]] __device__ Scalar const* bias(AttentionArguments<Scalar> const& in) const noexcept {
     return in.bias + number * in.distances + in.queries.length - 1;
   }
   /// Advances to the next head of queries that shares the keys.
-  __device__ void advance(AttentionArguments<T> const& in) noexcept {
+  __device__ void advance(AttentionArguments<Scalar> const& in) noexcept {
     ++index;
     ++number;
     query_start += in.head_width;
@@ -126,7 +126,7 @@ template <RowOrder order>
 /// Starts to copy `rows` rows of one head, `stride` apart, to shared memory. Missing rows and channels become zero.
 /// `wide`: each group of 8 channels is aligned to 16 bytes and lies inside the head or outside.
 template <class Shape, int rows, RowOrder order = RowOrder::same>
-__device__ void copy_rows(typename Shape::T const* from, Index stride, int count, int head_width, bool wide,
+__device__ void copy_rows(typename Shape::Scalar const* from, Index stride, int count, int head_width, bool wide,
                           typename Shape::Row* to) noexcept {
   constexpr int accesses = rows * Shape::groups / Shape::threads, row_step = Shape::threads / Shape::groups;
   static_assert(accesses * Shape::threads == rows * Shape::groups);
@@ -153,9 +153,9 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
 }
 
 /// Starts to copy a tile of a head's keys, and then of its values, from key `at` on. Keys from `end` on become zero.
-template <class Shape, class T>
-__device__ void copy_keys(AttentionArguments<T> const& in, FragmentHead<T> const& head, int at, int end, bool wide,
-                          typename Shape::Row* to) noexcept {
+template <class Shape, class Scalar>
+__device__ void copy_keys(AttentionArguments<Scalar> const& in, FragmentHead<Scalar> const& head, int at, int end,
+                          bool wide, typename Shape::Row* to) noexcept {
   auto const from = head.key_start + at * in.key_width;
   auto const head_width = static_cast<int>(in.head_width);
   copy_rows<Shape, Shape::tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
@@ -204,8 +204,8 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
       load_matrices<Transposed::no>(b, row + Shape::depth * k);
       LOCKSTEP_UNROLL
       for (int m = 0; m < Shape::row_tiles; ++m) {
-        multiply_add<typename Shape::T>(products[m][0], left[m][k], b[0], b[1]);
-        multiply_add<typename Shape::T>(products[m][1], left[m][k], b[2], b[3]);
+        multiply_add<typename Shape::Scalar>(products[m][0], left[m][k], b[0], b[1]);
+        multiply_add<typename Shape::Scalar>(products[m][1], left[m][k], b[2], b[3]);
       }
     }
   }
@@ -215,7 +215,7 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
 template <class Shape>
 __device__ void add_weighted(typename Shape::Products const& weights, typename Shape::Row const* rows,
                              typename Shape::Sums& sums) noexcept {
-  using T = typename Shape::T;
+  using Scalar = typename Shape::Scalar;
   auto const lane = static_cast<int>(threadIdx.x) % 32;
   if constexpr (Shape::in_float) {
     // A product's rows 0 to 3 and 4 to 7 are here the even and the odd rows: a lane holds their weights already.
@@ -236,15 +236,16 @@ __device__ void add_weighted(typename Shape::Products const& weights, typename S
     ElementPair a[Shape::template extent<Shape::row_tiles>][4];
     LOCKSTEP_UNROLL
     for (int m = 0; m < Shape::row_tiles; ++m)
-      for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][i / 2][i % 2 * 2], weights[m][i / 2][i % 2 * 2 + 1]);
+      for (int i = 0; i < 4; ++i)
+        a[m][i] = pack<Scalar>(weights[m][i / 2][i % 2 * 2], weights[m][i / 2][i % 2 * 2 + 1]);
     LOCKSTEP_UNROLL
     for (int k = 0; k < Shape::steps; ++k) {
       ElementPair b[4];
       load_matrices<Transposed::yes>(b, &rows[lane % 16][16 * k + lane / 16 * 8]);
       LOCKSTEP_UNROLL
       for (int m = 0; m < Shape::row_tiles; ++m) {
-        multiply_add<T>(sums[m][2 * k], a[m], b[0], b[1]);
-        multiply_add<T>(sums[m][2 * k + 1], a[m], b[2], b[3]);
+        multiply_add<Scalar>(sums[m][2 * k], a[m], b[0], b[1]);
+        multiply_add<Scalar>(sums[m][2 * k + 1], a[m], b[2], b[3]);
       }
     }
   }
@@ -254,11 +255,11 @@ __device__ void add_weighted(typename Shape::Products const& weights, typename S
 /// its row's factor, then zeros up to `slots`. Rows are counted from the warp's first, at `to`. Uses the warp's rows of
 /// `shared`, which no other warp may still read. All threads of the warp must call it.
 template <class Shape>
-__device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, Index stride, int tokens, int slots,
-                           int head_width, bool wide,
+__device__ void write_rows(AttentionTarget<typename Shape::Scalar> target, Index at, Index stride, int tokens,
+                           int slots, int head_width, bool wide,
                            float const (&factors)[Shape::template extent<Shape::row_tiles>][2],
                            typename Shape::Sums const& sums, typename Shape::Row* shared) noexcept {
-  using T = typename Shape::T;
+  using Scalar = typename Shape::Scalar;
   auto* const to = target.data + at;
   if (target.write == Write::add) {  // the sum is rounded once
     LOCKSTEP_UNROLL
@@ -269,7 +270,7 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
           auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
           if (row >= tokens || c >= head_width) continue;
           auto& element = to[row * stride + c];
-          element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
+          element = static_cast<Scalar>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
         }
     }
     return;
@@ -288,7 +289,7 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
           element[0] = first;
           element[1] = second;
         } else {
-          *reinterpret_cast<ElementPair*>(element) = pack<T>(first, second);
+          *reinterpret_cast<ElementPair*>(element) = pack<Scalar>(first, second);
         }
       }
   }
@@ -315,13 +316,13 @@ struct NoDropout {
 
 /// Dropout of one head's probabilities: DropoutMask's bits for element (number * queries + query) * groups * 8 + key,
 /// with `groups` of 8 keys. A group takes one block of random bits.
-template <class T>
+template <class Scalar>
 struct FragmentDropout {
   Philox random;
   std::uint64_t position, first;  // the counter of this head's first group is (position, first)
   std::uint32_t groups, dropped;
 
-  __device__ FragmentDropout(AttentionArguments<T> const& in, FragmentHead<T> const& head) noexcept
+  __device__ FragmentDropout(AttentionArguments<Scalar> const& in, FragmentHead<Scalar> const& head) noexcept
       : random(in.mask.resolved().key),
         position(static_cast<std::uint64_t>(in.queries.positions.data[head.row])),
         groups(static_cast<std::uint32_t>(head.keys + 7) / 8),
@@ -329,8 +330,8 @@ struct FragmentDropout {
     first = static_cast<std::uint64_t>(head.number) * static_cast<std::uint32_t>(head.queries) * groups;
   }
   /// Calls f(n, e, keep) for the probabilities of a query and 8 keys, where `key` is a multiple of 8: key + 2 * n + e.
-  template <class F>
-  __device__ void for_keys(int query, int key, F const& f) const noexcept {
+  template <class Function>
+  __device__ void for_keys(int query, int key, Function const& f) const noexcept {
     auto const group =
         static_cast<std::uint64_t>(static_cast<std::uint32_t>(query)) * groups + static_cast<std::uint32_t>(key) / 8;
     auto const words = random(position, first + group);

@@ -13,17 +13,17 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Arguments that the forward and backward of kernel::Attention share, in either space.
-template <class T, class Space>
+template <class Scalar, class Space>
 struct AttentionInputs {
-  TensorView<T const, 2, Space> query;       // [queries.slots, heads * head width]
-  TensorView<T const, 2, Space> key, value;  // [keys.slots, heads / query_heads_per_key_head * head width]
-  SequenceLayout<Space> queries, keys{};     // with equal numbers of rows
+  TensorView<Scalar const, 2, Space> query;       // [queries.slots, heads * head width]
+  TensorView<Scalar const, 2, Space> key, value;  // [keys.slots, heads / query_heads_per_key_head * head width]
+  SequenceLayout<Space> queries, keys{};          // with equal numbers of rows
   Index heads;
   double scale;                        ///< factor of query . key
   bool causal = false;                 ///< query i attends only to keys up to i
   Index query_heads_per_key_head = 1;  ///< adjacent query heads that share one head of keys and values
   /// [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
-  TensorView<T const, 2, Space> bias{};
+  TensorView<Scalar const, 2, Space> bias{};
   DropoutMask mask{};
 
   [[nodiscard]] Index rows() const noexcept { return queries.rows; }
@@ -67,16 +67,16 @@ struct AttentionInputs {
 };
 
 /// Destination of a gradient.
-template <class T>
+template <class Scalar>
 struct AttentionTarget {
-  T* data = nullptr;
+  Scalar* data = nullptr;
   Write write = Write::overwrite;
 };
 
-template <class T>
+template <class Scalar>
 struct AttentionGradients {
-  AttentionTarget<T> query, key, value;
-  AttentionTarget<T> bias{};  ///< null: skipped
+  AttentionTarget<Scalar> query, key, value;
+  AttentionTarget<Scalar> bias{};  ///< null: skipped
 };
 
 }}}  // namespace lockstep::kernel::detail

@@ -11,15 +11,15 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Arguments of attention kernels, with the shapes of Attention<HostSpace>::Inputs.
-template <class T>
+template <class Scalar>
 struct AttentionArguments {
-  T const *query, *key, *value, *bias;
+  Scalar const *query, *key, *value, *bias;
   SequenceLayout<CudaSpace> queries, keys;
   Index heads, query_heads_per_key_head, width, key_width, head_width, distances;
-  Accumulate<T> scale;
+  Accumulate<Scalar> scale;
   bool causal;
   DropoutMask mask;
-  Accumulate<T> kept_scale;  // dropout's factor of kept elements
+  Accumulate<Scalar> kept_scale;  // dropout's factor of kept elements
 };
 
 enum class Side {
@@ -29,9 +29,9 @@ enum class Side {
 
 /// Shape of a block's work: 8 warps with `rows` rows each of the block's own side. The other side is processed `tile`
 /// rows at a time, one lane each. When values are added, a lane processes `per_lane` channels of a head.
-template <class T, int per_lane_>
+template <class Scalar, int per_lane_>
 struct AttentionShape {
-  using Sum = Accumulate<T>;
+  using Sum = Accumulate<Scalar>;
   static constexpr int threads = threads_per_block, per_lane = per_lane_, channels = 32 * per_lane, tile = 32;
   static constexpr int rows = sizeof(Sum) == 8 ? 2 : 4, own = rows * static_cast<int>(warps_per_block);
   static constexpr int scores_stride = own + 16 / static_cast<int>(sizeof(Sum));  // free of bank conflicts, and aligned
@@ -47,13 +47,13 @@ struct AttentionShape {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One head of one sequence, as used by a block.
-template <class T>
+template <class Scalar>
 struct AttentionHead {
   Index index, row, number;
   Index queries, keys;  // tokens
   DropoutMask mask;
 
-  __device__ AttentionHead(AttentionArguments<T> const& in, Index head) noexcept
+  __device__ AttentionHead(AttentionArguments<Scalar> const& in, Index head) noexcept
       : index(head),
         row(head / in.heads),
         number(head % in.heads),
@@ -62,22 +62,22 @@ struct AttentionHead {
         mask(in.mask.resolved()) {}
 
   /// Returns the offset of the head's first element in the queries (first function) or in the keys (second).
-  [[nodiscard]] __device__ Index query_start(AttentionArguments<T> const& in) const {
+  [[nodiscard]] __device__ Index query_start(AttentionArguments<Scalar> const& in) const {
     return in.queries.start(row) * in.width + number * in.head_width;
   }
-  [[nodiscard]] __device__ Index key_start(AttentionArguments<T> const& in) const {
+  [[nodiscard]] __device__ Index key_start(AttentionArguments<Scalar> const& in) const {
     return in.keys.start(row) * in.key_width + number / in.query_heads_per_key_head * in.head_width;
   }
-  [[nodiscard]] __device__ bool attends(AttentionArguments<T> const& in, Index query, Index key) const {
+  [[nodiscard]] __device__ bool attends(AttentionArguments<Scalar> const& in, Index query, Index key) const {
     return query < queries && key < keys && (!in.causal || key <= query);
   }
-  [[nodiscard]] __device__ Accumulate<T> bias(AttentionArguments<T> const& in, Index query, Index key) const {
+  [[nodiscard]] __device__ Accumulate<Scalar> bias(AttentionArguments<Scalar> const& in, Index query, Index key) const {
     if (!in.bias) return 0;
-    return static_cast<Accumulate<T>>(in.bias[number * in.distances + key - query + in.queries.length - 1]);
+    return static_cast<Accumulate<Scalar>>(in.bias[number * in.distances + key - query + in.queries.length - 1]);
   }
   /// Returns whether dropout keeps the probabilities of a query: bit k is for key k of the aligned group of 8 that
   /// contains `key`. Such a group shares a block of random bits.
-  [[nodiscard]] __device__ unsigned kept(AttentionArguments<T> const& in, Index query, Index key) const {
+  [[nodiscard]] __device__ unsigned kept(AttentionArguments<Scalar> const& in, Index query, Index key) const {
     if (!mask.active()) return ~0u;
     auto const element = static_cast<std::uint64_t>((number * queries + query) * ((keys + 7) / 8 * 8) + key);
     auto const words = Philox(mask.key)(static_cast<std::uint64_t>(in.queries.positions.data[row]), element / 8);
@@ -89,9 +89,9 @@ struct AttentionHead {
 
 /// Sets kept[a] to whether dropout keeps the probability of query + a and the lane's key. Lanes whose keys share a
 /// block of random bits each evaluate it for one query and exchange the results. All lanes must call it.
-template <int rows, class T>
-__device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T> const& head, Index query, Index key,
-                                bool (&kept)[static_cast<std::size_t>(rows)]) {
+template <int rows, class Scalar>
+__device__ void keep_of_queries(AttentionArguments<Scalar> const& in, AttentionHead<Scalar> const& head, Index query,
+                                Index key, bool (&kept)[static_cast<std::size_t>(rows)]) {
   auto const offset = static_cast<int>(lane() % 8), first = static_cast<int>(lane()) - offset;
   auto const mine = head.kept(in, query + offset % rows, key);
   for (int a = 0; a < rows; ++a) kept[a] = (__shfl_sync(~0u, mine, first + a) >> offset & 1) != 0;
@@ -99,8 +99,8 @@ __device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T
 
 /// Loads rows of one head, `stride` apart, into shared memory, for the block's own side. Missing rows and channels are
 /// zero.
-template <class Shape, class T>
-__device__ void load_own(AttentionArguments<T> const& in, T const* from, Index stride, Index count,
+template <class Shape, class Scalar>
+__device__ void load_own(AttentionArguments<Scalar> const& in, Scalar const* from, Index stride, Index count,
                          typename Shape::Own& to) {
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::own * Shape::channels; i += Shape::threads) {
     auto const row = i / Shape::channels, c = i % Shape::channels;
@@ -110,8 +110,8 @@ __device__ void load_own(AttentionArguments<T> const& in, T const* from, Index s
   }
 }
 /// Loads rows like load_own, for the other side.
-template <class Shape, class T>
-__device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index stride, Index count,
+template <class Shape, class Scalar>
+__device__ void load_tile(AttentionArguments<Scalar> const& in, Scalar const* from, Index stride, Index count,
                           typename Shape::Tile& to) {
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::tile * Shape::channels; i += Shape::threads) {
     auto const row = i / Shape::channels, c = i % Shape::channels;

@@ -22,8 +22,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Whether products of this type run on tensor cores: those of 16-bit types, and those of float as three products.
-template <class T>
-inline constexpr bool on_tensor_cores = sizeof(T) < sizeof(double);
+template <class Scalar>
+inline constexpr bool on_tensor_cores = sizeof(Scalar) < sizeof(double);
 
 /// Whether all GPUs that this file is compiled for have these instructions.
 inline constexpr bool always_tensor_cores = [] {
@@ -46,25 +46,25 @@ using ElementPair = std::uint32_t;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Rounds two numbers to T, to nearest.
-template <class T>
+/// Rounds two numbers to Scalar, to nearest.
+template <class Scalar>
 [[nodiscard]] __device__ ElementPair pack(float first, float second) noexcept {
 #if LOCKSTEP_HAS_TENSOR_CORES
   ElementPair pair;
-  if constexpr (std::is_same_v<T, float16>)
+  if constexpr (std::is_same_v<Scalar, float16>)
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   else
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   return pair;
 #else
-  return ElementPair{T(first).bits} | ElementPair{T(second).bits} << 16;
+  return ElementPair{Scalar(first).bits} | ElementPair{Scalar(second).bits} << 16;
 #endif
 }
 
 /// Returns element 0 or 1 of a pair.
-template <class T>
+template <class Scalar>
 [[nodiscard]] __device__ float element(ElementPair pair, int which) noexcept {
-  T value;
+  Scalar value;
   value.bits = static_cast<std::uint16_t>(pair >> 16 * which);
   return value;
 }
@@ -100,10 +100,10 @@ struct ExchangedWords {
 /// a[0] = A[g][2t, 2t + 1], a[1] = A[g + 8][…], a[2] = A[g][2t + 8, 2t + 9], a[3] = A[g + 8][…];
 /// b0 = B[2t, 2t + 1][g], b1 = B[2t + 8, 2t + 9][g]; c[0, 1] = C[g][2t, 2t + 1], c[2, 3] = C[g + 8][2t, 2t + 1].
 /// @source PTX ISA, mma.sync.aligned.m16n8k16
-template <class T>
+template <class Scalar>
 __device__ void multiply_add(float (&c)[4], ElementPair const (&a)[4], ElementPair b0, ElementPair b1) noexcept {
 #if LOCKSTEP_HAS_TENSOR_CORES
-  if constexpr (std::is_same_v<T, float16>)
+  if constexpr (std::is_same_v<Scalar, float16>)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -117,7 +117,7 @@ __device__ void multiply_add(float (&c)[4], ElementPair const (&a)[4], ElementPa
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 2; ++i)
         for (int n = 0; n < 4; ++n)
-          c[n] += element<T>(words.row(n / 2, half), i) * element<T>(words.column(n % 2, half), i);
+          c[n] += element<Scalar>(words.row(n / 2, half), i) * element<Scalar>(words.column(n % 2, half), i);
   }
 #endif
 }

@@ -22,27 +22,28 @@ class DepthwiseConvolution {
   explicit DepthwiseConvolution(ConvolutionShape const& shape) noexcept : s_(shape) {}
 
   /// Computes y = the convolution of x.
-  template <class T>
-  void forward(T const* x, T const* weight, T const* bias, T* y) const {
-    for_vectors<T, TargetSide::y>([=]<class V, Index positions>(Index target, TapList const& taps,
-                                                                Index c) __attribute__((always_inline)) {
-      sum<V, positions>(taps, x + c, weight + c, bias ? bias + c : nullptr, y + target * taps.channels + c);
+  template <class Scalar>
+  void forward(Scalar const* x, Scalar const* weight, Scalar const* bias, Scalar* y) const {
+    for_vectors<Scalar, TargetSide::y>([=]<class Lane, Index positions>(Index target, TapList const& taps,
+                                                                        Index c) __attribute__((always_inline)) {
+      sum<Lane, positions>(taps, x + c, weight + c, bias ? bias + c : nullptr, y + target * taps.channels + c);
     });
   }
   /// Computes dx = the gradient of x from the gradient of y.
-  template <class T>
-  void data(T const* dy, T const* weight, T* dx) const {
-    for_vectors<T, TargetSide::x>([=]<class V, Index positions>(Index target, TapList const& taps,
-                                                                Index c) __attribute__((always_inline)) {
-      sum<V, positions>(taps, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * taps.channels + c);
+  template <class Scalar>
+  void data(Scalar const* dy, Scalar const* weight, Scalar* dx) const {
+    for_vectors<Scalar, TargetSide::x>([=]<class Lane, Index positions>(Index target, TapList const& taps,
+                                                                        Index c) __attribute__((always_inline)) {
+      sum<Lane, positions>(taps, dy + c, weight + c, static_cast<Scalar const*>(nullptr),
+                           dx + target * taps.channels + c);
     });
   }
   /// Computes dweight += the gradient of the weight.
-  template <class T>
-  void weight(T const* x, T const* dy, T* dweight) const {
-    for_vectors<T, TargetSide::y>([=]<class V, Index positions>(Index target, TapList const& taps,
-                                                                Index c) __attribute__((always_inline)) {
-      add_products<V, positions>(taps, x + c, dy + target * taps.channels + c, dweight + c);
+  template <class Scalar>
+  void weight(Scalar const* x, Scalar const* dy, Scalar* dweight) const {
+    for_vectors<Scalar, TargetSide::y>([=]<class Lane, Index positions>(Index target, TapList const& taps,
+                                                                        Index c) __attribute__((always_inline)) {
+      add_products<Lane, positions>(taps, x + c, dy + target * taps.channels + c, dweight + c);
     });
   }
 
@@ -79,22 +80,22 @@ class DepthwiseConvolution {
 
   /// Calls f.template operator()<V, positions>(target, taps, channel) for all targets and channels. V is a vector
   /// of channels from `channel` on, and `positions` is the number of targets from `target` on.
-  template <class T, TargetSide side, class F>
-  void for_vectors(F const& f) const {
+  template <class Scalar, TargetSide side, class Function>
+  void for_vectors(Function const& f) const {
     with_best_instructions([f, s = s_](auto vectors) {
       for_tap_lists<side>(
           s, [=]<Index positions>(Index target, TapList const& taps) __attribute__((always_inline)) {
-            for_column_lanes<T>(
-                vectors, taps.channels, [&]<class V>(Index c) __attribute__((always_inline)) {
-                  f.template operator()<V, positions>(target, taps, c);
+            for_column_lanes<Scalar>(
+                vectors, taps.channels, [&]<class Lane>(Index c) __attribute__((always_inline)) {
+                  f.template operator()<Lane, positions>(target, taps, c);
                 });
           });
     });
   }
   /// Calls f.template operator()<positions>(target, taps). Each target is among the `positions` targets of exactly
   /// one call, or of several consecutive calls if its taps come in portions.
-  template <TargetSide side, class F>
-  [[gnu::always_inline]] static void for_tap_lists(ConvolutionShape const& s, F const& f) {
+  template <TargetSide side, class Function>
+  [[gnu::always_inline]] static void for_tap_lists(ConvolutionShape const& s, Function const& f) {
     auto const targets = side == TargetSide::y ? s.result() : s.extent;
     auto const sources = side == TargetSide::y ? s.extent : s.result();
     // Targets read adjacent sources at equal taps if they are one stride apart in x.
@@ -147,21 +148,21 @@ class DepthwiseConvolution {
   }
   /// Prefetches what the positions after the next ones read. The processor cannot predict accesses to so many rows with
   /// only a few channels each.
-  template <class V, class T>
-  [[gnu::always_inline]] static void prefetch_next(T const* from, Index step) noexcept {
-    if constexpr (sizeof(V) > sizeof(T)) {
+  template <class Lane, class Scalar>
+  [[gnu::always_inline]] static void prefetch_next(Scalar const* from, Index step) noexcept {
+    if constexpr (sizeof(Lane) > sizeof(Scalar)) {
 #pragma GCC unroll 8
       for (Index i = 0; i < together; ++i) __builtin_prefetch(from + (2 * together + i) * step);
     }
   }
   /// Computes to = start + the sum over sources of source times weight, for each of `positions` targets. A null start
   /// is zero.
-  template <class V, Index positions, class T>
-  [[gnu::always_inline]] static void sum(TapList const& taps, T const* from, T const* weight, T const* start,
-                                         T* to) noexcept {
-    V sums[static_cast<std::size_t>(positions)], factor, next;
+  template <class Lane, Index positions, class Scalar>
+  [[gnu::always_inline]] static void sum(TapList const& taps, Scalar const* from, Scalar const* weight,
+                                         Scalar const* start, Scalar* to) noexcept {
+    Lane sums[static_cast<std::size_t>(positions)], factor, next;
     Index const from_step = taps.source_step * taps.channels, to_step = taps.target_step * taps.channels;
-    prefetch_next<V>(from + taps.newest() * taps.channels, from_step);
+    prefetch_next<Lane>(from + taps.newest() * taps.channels, from_step);
 #pragma GCC unroll 8
     for (Index i = 0; i < positions; ++i) {
       if (taps.adds)
@@ -183,12 +184,13 @@ class DepthwiseConvolution {
     for (Index i = 0; i < positions; ++i) store(to + i * to_step, sums[i]);
   }
   /// Computes to += source times dy for each source, at its tap, over `positions` positions of y.
-  template <class V, Index positions, class T>
-  [[gnu::always_inline]] static void add_products(TapList const& taps, T const* from, T const* dy, T* to) noexcept {
-    V slopes[static_cast<std::size_t>(positions)], total, next;
+  template <class Lane, Index positions, class Scalar>
+  [[gnu::always_inline]] static void add_products(TapList const& taps, Scalar const* from, Scalar const* dy,
+                                                  Scalar* to) noexcept {
+    Lane slopes[static_cast<std::size_t>(positions)], total, next;
     Index const from_step = taps.source_step * taps.channels;
-    prefetch_next<V>(from + taps.newest() * taps.channels, from_step);
-    prefetch_next<V>(dy, taps.channels);
+    prefetch_next<Lane>(from + taps.newest() * taps.channels, from_step);
+    prefetch_next<Lane>(dy, taps.channels);
 #pragma GCC unroll 8
     for (Index i = 0; i < positions; ++i) load(slopes[i], dy + i * taps.channels);
     for (Index m = 0; m < taps.count; ++m) {

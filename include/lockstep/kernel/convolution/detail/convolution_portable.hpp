@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// A pass of a convolution over some samples, as matrix products of patches with the weight of each group, in plain
 /// C++. Used without a library and for double, and as the reference in tests of the libraries. Depthwise convolutions
 /// use neither matrix products nor patches.
-template <class T>
+template <class Scalar>
 class PortableConvolution {
  public:
   PortableConvolution(ConvolutionShape const& shape, ConvolutionPass pass, Index)
@@ -27,7 +27,7 @@ class PortableConvolution {
   /// Returns the number of scratch elements of a tile.
   [[nodiscard]] Index tile_elements() const noexcept { return s_.is_depthwise() ? 0 : block_positions() * depth(); }
 
-  void pack(ThreadPool& pool, T const* weight, T* packed) const {
+  void pack(ThreadPool& pool, Scalar const* weight, Scalar* packed) const {
     auto const taps = s_.taps(), inputs = s_.group_inputs(), last = packed_channels();
     pool.for_ranges(s_.outputs, rows_per_task(), [=](Index begin, Index end) {
       for (Index row = begin * inputs; row < end * inputs; ++row)
@@ -35,7 +35,7 @@ class PortableConvolution {
           packed[(row / last * taps + tap) * last + row % last] = weight[row * taps + tap];
     });
   }
-  void unpack(ThreadPool& pool, T const* packed, T* weight, Write write) const {
+  void unpack(ThreadPool& pool, Scalar const* packed, Scalar* weight, Write write) const {
     auto const taps = s_.taps(), inputs = s_.group_inputs(), last = packed_channels();
     pool.for_ranges(s_.outputs, rows_per_task(), [=](Index begin, Index end) {
       for (Index row = begin * inputs; row < end * inputs; ++row)
@@ -49,8 +49,9 @@ class PortableConvolution {
 
   /// Processes `rows` samples on the calling thread. Inputs and outputs depend on the pass:
   /// forward: x, packed weight, bias or null -> y; data: dy, packed weight -> dx; weight: x, dy -> packed dweight.
-  void run(Index, Index rows, T const* from, T const* with, T const* bias, T* to, T* tile) const {
-    if (pass_ == ConvolutionPass::weight) std::fill_n(to, weight_elements(), T{0});
+  void run(Index, Index rows, Scalar const* from, Scalar const* with, Scalar const* bias, Scalar* to,
+           Scalar* tile) const {
+    if (pass_ == ConvolutionPass::weight) std::fill_n(to, weight_elements(), Scalar{0});
     for (Index row = 0; row < rows; ++row) {
       switch (pass_) {
         case ConvolutionPass::forward:
@@ -79,63 +80,63 @@ class PortableConvolution {
   [[nodiscard]] Index rows_per_task() const noexcept { return std::max<Index>(1, 16384 / std::max<Index>(1, depth())); }
 
   /// Calls f(first, count, group) for each block of output positions, and each group there.
-  template <class F>
-  void for_blocks(F&& f) const {
+  template <class Function>
+  void for_blocks(Function&& f) const {
     for (Index first = 0; first < s_.output_positions(); first += block_positions())
       for (Index group = 0; group < s_.groups; ++group)
         f(first, std::min(block_positions(), s_.output_positions() - first), group);
   }
 
-  void forward(T const* x, T const* packed, T const* bias, T* y, T* patches) const {
+  void forward(Scalar const* x, Scalar const* packed, Scalar const* bias, Scalar* y, Scalar* patches) const {
     if (s_.is_depthwise()) return by_channel_.forward(x, packed, bias, y);
     auto const outputs = s_.group_outputs();
     for_blocks([&](Index first, Index count, Index group) {
       gather_patches(s_, x + group * s_.group_inputs(), first, count, patches);
-      multiply_on_this_thread<T>({.m = count,
-                                  .n = outputs,
-                                  .k = depth(),
-                                  .alpha = 1,
-                                  .a = {patches, depth(), 1},
-                                  .b = {packed + group * outputs * depth(), 1, depth()},
-                                  .beta = 0,
-                                  .c = y + first * s_.outputs + group * outputs,
-                                  .c_row = s_.outputs,
-                                  .bias = bias ? bias + group * outputs : nullptr});
+      multiply_on_this_thread<Scalar>({.m = count,
+                                       .n = outputs,
+                                       .k = depth(),
+                                       .alpha = 1,
+                                       .a = {patches, depth(), 1},
+                                       .b = {packed + group * outputs * depth(), 1, depth()},
+                                       .beta = 0,
+                                       .c = y + first * s_.outputs + group * outputs,
+                                       .c_row = s_.outputs,
+                                       .bias = bias ? bias + group * outputs : nullptr});
     });
   }
-  void data(T const* dy, T const* packed, T* dx, T* patches) const {
+  void data(Scalar const* dy, Scalar const* packed, Scalar* dx, Scalar* patches) const {
     if (s_.is_depthwise()) return by_channel_.data(dy, packed, dx);
     auto const outputs = s_.group_outputs();
-    std::fill_n(dx, s_.input_size(), T{0});
+    std::fill_n(dx, s_.input_size(), Scalar{0});
     for_blocks([&](Index first, Index count, Index group) {
-      multiply_on_this_thread<T>({.m = count,
-                                  .n = depth(),
-                                  .k = outputs,
-                                  .alpha = 1,
-                                  .a = {dy + first * s_.outputs + group * outputs, s_.outputs, 1},
-                                  .b = {packed + group * outputs * depth(), depth(), 1},
-                                  .beta = 0,
-                                  .c = patches,
-                                  .c_row = depth(),
-                                  .bias = nullptr});
+      multiply_on_this_thread<Scalar>({.m = count,
+                                       .n = depth(),
+                                       .k = outputs,
+                                       .alpha = 1,
+                                       .a = {dy + first * s_.outputs + group * outputs, s_.outputs, 1},
+                                       .b = {packed + group * outputs * depth(), depth(), 1},
+                                       .beta = 0,
+                                       .c = patches,
+                                       .c_row = depth(),
+                                       .bias = nullptr});
       scatter_patches(s_, patches, first, count, dx + group * s_.group_inputs());
     });
   }
-  void weight(T const* x, T const* dy, T* packed, T* patches) const {
+  void weight(Scalar const* x, Scalar const* dy, Scalar* packed, Scalar* patches) const {
     if (s_.is_depthwise()) return by_channel_.weight(x, dy, packed);
     auto const outputs = s_.group_outputs();
     for_blocks([&](Index first, Index count, Index group) {
       gather_patches(s_, x + group * s_.group_inputs(), first, count, patches);
-      multiply_on_this_thread<T>({.m = outputs,
-                                  .n = depth(),
-                                  .k = count,
-                                  .alpha = 1,
-                                  .a = {dy + first * s_.outputs + group * outputs, 1, s_.outputs},
-                                  .b = {patches, depth(), 1},
-                                  .beta = 1,
-                                  .c = packed + group * outputs * depth(),
-                                  .c_row = depth(),
-                                  .bias = nullptr});
+      multiply_on_this_thread<Scalar>({.m = outputs,
+                                       .n = depth(),
+                                       .k = count,
+                                       .alpha = 1,
+                                       .a = {dy + first * s_.outputs + group * outputs, 1, s_.outputs},
+                                       .b = {patches, depth(), 1},
+                                       .beta = 1,
+                                       .c = packed + group * outputs * depth(),
+                                       .c_row = depth(),
+                                       .bias = nullptr});
     });
   }
 

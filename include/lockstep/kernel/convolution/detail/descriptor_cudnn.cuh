@@ -22,7 +22,7 @@ inline void check_cudnn(cudnnStatus_t status, char const* call) {
 }
 
 /// Owns an object of cuDNN, with the functions that create and destroy it.
-template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
+template <class Scalar, cudnnStatus_t (*create)(Scalar*), cudnnStatus_t (*destroy)(Scalar)>
 class CudnnOwned {
  public:
   CudnnOwned() { check_cudnn(create(&owned_), "Convolution: cuDNN could not create a descriptor"); }
@@ -34,10 +34,10 @@ class CudnnOwned {
     std::swap(owned_, other.owned_);
     return *this;
   }
-  [[nodiscard]] T get() const noexcept { return owned_; }
+  [[nodiscard]] Scalar get() const noexcept { return owned_; }
 
  private:
-  T owned_ = nullptr;
+  Scalar owned_ = nullptr;
 };
 
 using CudnnHandle = CudnnOwned<cudnnHandle_t, cudnnCreate, cudnnDestroy>;

@@ -30,10 +30,10 @@ struct LongProduct {
   }
   /// Returns whether `multiply_long` applies and is faster than a GEMM, as estimated from peak rates and not yet
   /// measured. Tensor cores compute a tile's 16-bit products about ten times as fast.
-  template <class T>
+  template <class Scalar>
   [[nodiscard]] bool is_long() const noexcept {
     auto const gemm_blocks = (m + 63) / 64 * ((n + 63) / 64);
-    return k >= 512 && chunks() > 1 && gemm_blocks <= (sizeof(T) == 2 ? 4 : 48);
+    return k >= 512 && chunks() > 1 && gemm_blocks <= (sizeof(Scalar) == 2 ? 4 : 48);
   }
   [[nodiscard]] Index tiles() const noexcept { return (m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n); }
   [[nodiscard]] Index chunks() const noexcept { return (k + chunk - 1) / chunk; }
@@ -45,10 +45,10 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes one tile of a chunk's partial sums. A thread computes 2 x 4 elements. The block copies 16 rows of both
 /// factors to shared memory at a time, and reads the next 16 from device memory meanwhile.
-template <class T>
+template <class Scalar>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
-    multiply_chunks(LongProduct p, T const* a, T const* b, Accumulate<T>* partial) {
-  using Sum = Accumulate<T>;
+    multiply_chunks(LongProduct p, Scalar const* a, Scalar const* b, Accumulate<Scalar>* partial) {
+  using Sum = Accumulate<Scalar>;
   constexpr Index tile_m = LongProduct::tile_m, tile_n = LongProduct::tile_n, slice = LongProduct::slice;
   constexpr Index a_rows = threads_per_block / tile_m, b_rows = threads_per_block / tile_n;  // copied at once
   constexpr Index a_each = slice / a_rows, b_each = slice / b_rows, own_m = 2, own_n = 4;
@@ -98,12 +98,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
 /// Computes c = a^T b, or adds it to c, for a product with at least two chunks.
 /// @shape a [k, m]   @shape b [k, n]   @shape c [m, n]   @shape partial [p.partial_elements()], overwritten
 /// @determinism bitwise: only the shape determines the chunks, which are summed in order
-template <class T>
-void multiply_long(char const* name, memory::Stream<CudaSpace> stream, LongProduct const& p, T const* a, T const* b,
-                   Accumulate<T>* c, Write write, Accumulate<T>* partial) {
+template <class Scalar>
+void multiply_long(char const* name, memory::Stream<CudaSpace> stream, LongProduct const& p, Scalar const* a,
+                   Scalar const* b, Accumulate<Scalar>* c, Write write, Accumulate<Scalar>* partial) {
   launch_grid(name, stream, {static_cast<unsigned>(p.tiles()), static_cast<unsigned>(p.chunks())}, threads_per_block,
-              multiply_chunks<T>, p, a, b, partial);
-  finish_columns<Accumulate<T>, 1>(name, stream, p.chunks(), p.m * p.n, partial, {c, write}, {});
+              multiply_chunks<Scalar>, p, a, b, partial);
+  finish_columns<Accumulate<Scalar>, 1>(name, stream, p.chunks(), p.m * p.n, partial, {c, write}, {});
 }
 
 }}}  // namespace lockstep::kernel::detail

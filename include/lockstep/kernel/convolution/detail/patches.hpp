@@ -15,8 +15,8 @@ struct TapRow {
 /// Calls f(row, tap row) for each row of taps of the output positions [first, first + count) of one sample, position by
 /// position. `row` counts the rows. Without dilation, the taps of a row and their channels are contiguous in the input
 /// and in the patch.
-template <class F>
-void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
+template <class Function>
+void for_tap_rows(ConvolutionShape const& s, Index first, Index count, Function&& f) {
   auto const height = s.result(1), width = s.result(2), dilation = s.dilation[2];
   auto const taps_over = [dilation](Index positions) {
     return dilation == 1 ? positions : (positions + dilation - 1) / dilation;
@@ -47,29 +47,29 @@ void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
 /// Computes patches[i] = the input that the kernel covers at the output position first + i, with zeros in padding. `x`
 /// is one sample, from a group's first channel on.
 /// @shape x [positions, inputs], from a group's first channel on   @shape patches [count, taps * inputs / groups]
-template <class T>
-void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index count, T* patches) {
+template <class Scalar>
+void gather_patches(ConvolutionShape const& s, Scalar const* x, Index first, Index count, Scalar* patches) {
   Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;
   auto const gather = [&](auto const& copy) {
     for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
       auto* const to = patches + row * length;
-      std::fill_n(to, taps.tap * c, T{0});
+      std::fill_n(to, taps.tap * c, Scalar{0});
       copy(taps, x + taps.position * s.inputs, to + taps.tap * c);
-      std::fill(to + (taps.tap + taps.count) * c, to + length, T{0});
+      std::fill(to + (taps.tap + taps.count) * c, to + length, Scalar{0});
     });
   };
   if (taps_are_contiguous(s))
-    gather([&](TapRow const& taps, T const* from, T* to) { std::copy_n(from, taps.count * c, to); });
+    gather([&](TapRow const& taps, Scalar const* from, Scalar* to) { std::copy_n(from, taps.count * c, to); });
   else
-    gather([&](TapRow const& taps, T const* from, T* to) {
+    gather([&](TapRow const& taps, Scalar const* from, Scalar* to) {
       for (Index tap = 0; tap < taps.count; ++tap) std::copy_n(from + tap * step, c, to + tap * c);
     });
 }
 
 /// The adjoint of gather_patches: adds each patch to the positions of x that it was gathered from, in the order of
 /// output positions.
-template <class T>
-void scatter_patches(ConvolutionShape const& s, T const* patches, Index first, Index count, T* x) {
+template <class Scalar>
+void scatter_patches(ConvolutionShape const& s, Scalar const* patches, Index first, Index count, Scalar* x) {
   Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;
   if (taps_are_contiguous(s))
     return for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {

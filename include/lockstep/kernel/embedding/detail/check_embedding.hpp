@@ -47,8 +47,8 @@ inline void check_ids(Assembly<HostSpace> const& assembly, int segment, Index ro
 }
 
 /// @throws RowError (at Contract::normal) for an id outside its table or a sequence longer than the positions
-template <class T>
-void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
+template <class Scalar>
+void check_embedding(EmbeddingInputs<Scalar, HostSpace> const& in) {
   if constexpr (!checks(Contract::normal)) return;
   auto const& assembly = in.assembly;
   for (int segment = 0; segment < assembly.count; ++segment) {

@@ -16,17 +16,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// Computes all gradients of an embedding except those of the tables, in one pass over dy. Tasks are blocks of 64
 /// sequences by 8 positions. A task sums the gradients of its positions, types and norm in the order of the sequences.
 /// The sums of the tasks are then added in order.
-template <class T>
+template <class Scalar>
 struct EmbeddingBackward {
-  using Inputs = EmbeddingInputs<T, HostSpace>;
+  using Inputs = EmbeddingInputs<Scalar, HostSpace>;
   using Location = Assembly<HostSpace>::Location;
 
   Inputs const& in;
-  EmbeddingGradients<T, HostSpace> const& to;
-  T const* dy;
-  T* dx;
+  EmbeddingGradients<Scalar, HostSpace> const& to;
+  Scalar const* dy;
+  Scalar* dx;
   Index width;
-  T* memory;  // the sums of each task: rows of `width`, see Sums
+  Scalar* memory;  // the sums of each task: rows of `width`, see Sums
 
   [[nodiscard]] static Index scratch(Inputs const& in, Index width) noexcept {
     return row_blocks(in) * step_blocks(in) * Sums(in).rows * width;
@@ -37,7 +37,7 @@ struct EmbeddingBackward {
     auto const blocks = step_blocks(in), tasks = row_blocks(in) * blocks;
     pool.run(tasks, [=, this](Index task) {
       auto* const sums = memory + task * at.rows * width;
-      std::fill_n(sums, at.rows * width, T{0});
+      std::fill_n(sums, at.rows * width, Scalar{0});
       auto const first_row = task / blocks * rows_per_task, first_step = task % blocks * steps_per_task;
       auto const end_row = std::min(in.assembly.layout.rows, first_row + rows_per_task);
       with_best_instructions([=, this](auto vectors) {
@@ -45,14 +45,14 @@ struct EmbeddingBackward {
       });
     });
     if (to.position.data) sum_positions(pool, at);
-    auto const sum_tasks = [&](Index row, T* target, Write write) {
+    auto const sum_tasks = [&](Index row, Scalar* target, Write write) {
       auto const* const first = tasks > 0 ? memory + row * width : target;  // without tasks, nothing is read
       if (target) sum_rows(first, at.rows * width, width, tasks, target, write);
     };
     for (int segment = 0; to.type.data && segment < in.assembly.count; ++segment)
       sum_tasks(at.types + segment, to.type.data + segment * width, to.type.write);
     if (to.type.data && to.type.write == Write::overwrite)  // types that no segment has
-      std::fill(to.type.data + in.assembly.count * width, to.type.data + in.type.size(), T{0});
+      std::fill(to.type.data + in.assembly.count * width, to.type.data + in.type.size(), Scalar{0});
     sum_tasks(at.weight, to.weight.data, to.weight.write);
     sum_tasks(at.bias, to.bias.data, to.bias.write);
     for (int segment = 0; segment < in.assembly.count; ++segment) zero_padding(pool, segment);
@@ -89,7 +89,7 @@ struct EmbeddingBackward {
   }
 
   /// Processes the tokens of a row whose position is in the block from `step` on.
-  [[gnu::always_inline]] void backward_row(auto vectors, Index row, Index step, T* sums) const noexcept {
+  [[gnu::always_inline]] void backward_row(auto vectors, Index row, Index step, Scalar* sums) const noexcept {
     auto const& assembly = in.assembly;
     bool const by_tokens = in.position_unit == PositionUnit::tokens,
                interleaved = assembly.arrangement == Arrangement::interleaved;
@@ -102,7 +102,7 @@ struct EmbeddingBackward {
     }
   }
   /// Processes consecutive tokens of a row.
-  [[gnu::always_inline]] void backward_run(auto vectors, Index row, Index token, Index end, T* sums,
+  [[gnu::always_inline]] void backward_run(auto vectors, Index row, Index token, Index end, Scalar* sums,
                                            Index first_step) const noexcept {
     if (token >= end) return;
     Sums const at(in);
@@ -130,19 +130,20 @@ struct EmbeddingBackward {
       if (in.position.data) add(d, sums + (at.positions + step) * width, width);
       if (in.type.data) add(d, sums + (at.types + location.segment) * width, width);
       write_dense_gradients(row, location, d);
-      if (in.scale != T(1))
+      if (in.scale != Scalar(1))
         for (Index c = 0; c < width; ++c) dx[slot + c] = in.scale * d[c];
     }
   }
-  [[gnu::always_inline]] void drop(Index row, Index token, Index count, T const* from, T* target) const noexcept {
+  [[gnu::always_inline]] void drop(Index row, Index token, Index count, Scalar const* from,
+                                   Scalar* target) const noexcept {
     detail::apply_dropout(in.mask, static_cast<std::uint64_t>(in.assembly.layout.positions.data[row]),
                           static_cast<std::uint64_t>(token * width), count * width, from, target);
   }
   /// Computes the gradient through the norm, whose input is recomputed.
-  [[gnu::always_inline]] void differentiate(auto vectors, Index row, Location location, Index token, T const* d,
-                                            T* sums, Sums const& at, T* target) const noexcept {
+  [[gnu::always_inline]] void differentiate(auto vectors, Index row, Location location, Index token, Scalar const* d,
+                                            Scalar* sums, Sums const& at, Scalar* target) const noexcept {
     auto* const x = sums + at.normalized * width;
-    TokenRows<T>(in, row, token, {location.segment, location.step, 0, 1, 1}, width).sum_general(vectors, x);
+    TokenRows<Scalar>(in, row, token, {location.segment, location.step, 0, 1, 1}, width).sum_general(vectors, x);
     auto const reciprocal = normalize(vectors, in, x, width);
     auto means = add_row(vectors, d, x, in.weight.data, sums + at.weight * width, sums + at.bias * width, width);
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted
@@ -150,16 +151,16 @@ struct EmbeddingBackward {
   }
   /// Whether d is only the gradient of positions, which count tokens: a run of tokens is then one sum.
   [[nodiscard]] bool only_positions() const noexcept {
-    if (in.norm != Norm::none || in.scale != T(1) || in.type.data || !in.position.data ||
+    if (in.norm != Norm::none || in.scale != Scalar(1) || in.type.data || !in.position.data ||
         in.position_unit != PositionUnit::tokens)
       return false;
     return std::none_of(to.dense, to.dense + in.first_part[in.assembly.count], [](auto part) { return part.data; });
   }
-  [[gnu::always_inline]] void add(T const* d, T* __restrict sum, Index count) const noexcept {
+  [[gnu::always_inline]] void add(Scalar const* d, Scalar* __restrict sum, Index count) const noexcept {
     for (Index c = 0; c < count; ++c) sum[c] += d[c];
   }
   /// Passes the gradient to the dense parts of the token.
-  [[gnu::always_inline]] void write_dense_gradients(Index row, Location location, T const* d) const noexcept {
+  [[gnu::always_inline]] void write_dense_gradients(Index row, Location location, Scalar const* d) const noexcept {
     for (int p = in.first_part[location.segment]; p < in.first_part[location.segment + 1]; ++p) {
       auto const [data, write] = to.dense[p];
       if (!data) continue;
@@ -177,7 +178,7 @@ struct EmbeddingBackward {
     bool const whole = to.position.write == Write::overwrite;
     pool.run(whole ? in.position.extent[0] : used, [=, this](Index step) {
       auto* const target = to.position.data + step * width;
-      if (step >= used) return static_cast<void>(std::fill_n(target, width, T{0}));
+      if (step >= used) return static_cast<void>(std::fill_n(target, width, Scalar{0}));
       auto const* const sums =
           memory + (step / steps_per_task * at.rows + at.positions + step % steps_per_task) * width;
       sum_rows(sums, blocks * at.rows * width, width, count, target, to.position.write);
@@ -191,7 +192,7 @@ struct EmbeddingBackward {
       for_token_runs(
           pool, in.assembly.segments[segment], [](Index, Index, Index, Index) {},
           [=, target = data, this](Index slot, Index padding) {
-            std::fill_n(target + slot * width, padding * width, T{0});
+            std::fill_n(target + slot * width, padding * width, Scalar{0});
           });
     }
   }

@@ -25,11 +25,11 @@ inline constexpr Index channels_per_warp = Index{warp} * Access::size;
 /// A slot for one thread: its token and the sources of its channels. A thread processes the channels that share a block
 /// of random bits, or, without dropout, those of one access. Finding the slot's token takes some divisions, so each
 /// lane of a warp does it for one slot and shares the result.
-template <class T, class AccessType>
+template <class Scalar, class AccessType>
 struct EmbeddingSlot {
-  using Inputs = EmbeddingInputs<T, CudaSpace>;
+  using Inputs = EmbeddingInputs<Scalar, CudaSpace>;
   using Access = AccessType;
-  using Channels = typename Access::template Values<T>;
+  using Channels = typename Access::template Values<Scalar>;
 
   Inputs const& in;
   Index width, slot;
@@ -74,8 +74,8 @@ struct EmbeddingSlot {
   /// the device.
   __device__ void sum_of_parts(Access const& access, Channels& x) const {
     bool valid = true;
-    for (auto& value : x) value = T(-0.0);  // -0 is neutral: added zeros keep their signs
-    auto const add = [&](T const* from) {
+    for (auto& value : x) value = Scalar(-0.0);  // -0 is neutral: added zeros keep their signs
+    auto const add = [&](Scalar const* from) {
       Channels y;
       access.load(from, y);
       for (int j = 0; j < access.size; ++j) x[j] += y[j];
@@ -88,7 +88,7 @@ struct EmbeddingSlot {
       else
         valid = false;
     }
-    if (in.scale != T(1))
+    if (in.scale != Scalar(1))
       for (auto& value : x) value = rounded_product(value, in.scale);
     if (in.position.data) {
       if (position < in.position.extent[0])
@@ -98,15 +98,15 @@ struct EmbeddingSlot {
     }
     if (in.type.data) add(in.type.data + segment * width);
     if (!valid)
-      for (auto& value : x) value = std::numeric_limits<T>::quiet_NaN();
+      for (auto& value : x) value = std::numeric_limits<Scalar>::quiet_NaN();
   }
   /// Applies dropout to x.
   __device__ void drop(Access const& access, Channels& x) const {
     if (!in.mask.active()) return;
     MaskBits bits(in.mask, in.assembly.layout.positions.data[row]);
-    auto const scale = static_cast<T>(in.mask.scale());
+    auto const scale = static_cast<Scalar>(in.mask.scale());
     auto const first = token * width + access.first();
-    for (int j = 0; j < access.size; ++j) x[j] = bits.keeps(first + j) ? rounded_product(x[j], scale) : T{0};
+    for (int j = 0; j < access.size; ++j) x[j] = bits.keeps(first + j) ? rounded_product(x[j], scale) : Scalar{0};
   }
   /// Loads dy and applies dropout.
   template <class Stored>
@@ -115,8 +115,8 @@ struct EmbeddingSlot {
     drop(access, d);
   }
   /// Writes the gradient of the sum of parts: before scaling to dx, which may be null, and scaled to the dense parts.
-  __device__ void put_gradient(Access const& access, Channels const& d, T* dx,
-                               EmbeddingGradients<T, CudaSpace> const& targets) const {
+  __device__ void put_gradient(Access const& access, Channels const& d, Scalar* dx,
+                               EmbeddingGradients<Scalar, CudaSpace> const& targets) const {
     if (dx) access.store(d, dx + slot * width);
     for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p) {
       auto const target = targets.dense[p];
@@ -130,27 +130,27 @@ struct EmbeddingSlot {
 
 /// Mean and reciprocal deviation of a token, computed by a whole warp. From the gradients times the weight, also the
 /// means that the norm's backward pass subtracts. Leaves a lane's channels in x if they are all of its channels.
-template <class T, class Access>
+template <class Scalar, class Access>
 struct TokenMoments {
-  using Slot = EmbeddingSlot<T, Access>;
+  using Slot = EmbeddingSlot<Scalar, Access>;
   using Channels = typename Slot::Channels;
 
-  T mean = 0, reciprocal = 1, gradient = 0, projection = 0;
+  Scalar mean = 0, reciprocal = 1, gradient = 0, projection = 0;
 
   TokenMoments() = default;
   __device__ TokenMoments(Slot const& slot, Channels& x) {
-    auto const count = static_cast<T>(slot.width);
+    auto const count = static_cast<Scalar>(slot.width);
     bool const centred = slot.in.norm == Norm::layer;
     if (centred) {
-      T sum = 0;
+      Scalar sum = 0;
       for (auto first = lane() * Access::size; first < slot.width; first += channels_per_warp<Access>) {
         Access const access(first, slot.width);
         slot.sum_of_parts(access, x);
-        for (int j = 0; j < access.size; ++j) sum += access.has(j) ? x[j] : T{0};
+        for (int j = 0; j < access.size; ++j) sum += access.has(j) ? x[j] : Scalar{0};
       }
       mean = warp_sum(sum) / count;
     }
-    T squares = 0;
+    Scalar squares = 0;
     for (auto first = lane() * Access::size; first < slot.width; first += channels_per_warp<Access>) {
       Access const access(first, slot.width);
       if (!centred || slot.is_wide()) slot.sum_of_parts(access, x);
@@ -161,7 +161,7 @@ struct TokenMoments {
   }
   template <class Stored>
   __device__ TokenMoments(Slot const& slot, Channels& x, Stored const* dy) : TokenMoments(slot, x) {
-    auto const count = static_cast<T>(slot.width);
+    auto const count = static_cast<Scalar>(slot.width);
     Channels d, weight;
     for (auto first = lane() * Access::size; first < slot.width; first += channels_per_warp<Access>) {
       Access const access(first, slot.width);
@@ -174,11 +174,11 @@ struct TokenMoments {
         projection += d[j] * weight[j] * normalized(x[j]);
       }
     }
-    gradient = slot.in.norm == Norm::layer ? warp_sum(gradient) / count : T{0};
+    gradient = slot.in.norm == Norm::layer ? warp_sum(gradient) / count : Scalar{0};
     projection = warp_sum(projection) / count;
   }
 
-  [[nodiscard]] __device__ T normalized(T x) const { return (x - mean) * reciprocal; }
+  [[nodiscard]] __device__ Scalar normalized(Scalar x) const { return (x - mean) * reciprocal; }
   /// Returns the moments of lane `source`.
   [[nodiscard]] __device__ TokenMoments of_lane(int source) const {
     TokenMoments other;
@@ -207,14 +207,15 @@ struct SlotShares {
 };
 
 /// Calls f(slot, first of this lane's channels in it) for each slot of this lane.
-template <class Access, class T, class F>
-__device__ void for_slots(EmbeddingInputs<T, CudaSpace> const& in, Index width, SlotShares shares, F const& f) {
+template <class Access, class Scalar, class Function>
+__device__ void for_slots(EmbeddingInputs<Scalar, CudaSpace> const& in, Index width, SlotShares shares,
+                          Function const& f) {
   auto const slots = in.assembly.layout.slots;
   auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
   auto const first = static_cast<int>(lane()) % shares.lanes * Access::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    EmbeddingSlot<T, Access> const of_this_lane(in, width, min(begin + lane(), slots - 1));
+    EmbeddingSlot<Scalar, Access> const of_this_lane(in, width, min(begin + lane(), slots - 1));
     for (int k = 0; k < count; k += at_once) {
       auto const slot = of_this_lane.of_lane(min(k + own, count - 1), begin + k + own);
       if (k + own < count) f(slot, first);
@@ -222,12 +223,13 @@ __device__ void for_slots(EmbeddingInputs<T, CudaSpace> const& in, Index width, 
   }
 }
 
-template <class Access, class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, Stored* out) {
-  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<T, Access> const& slot, Index begin) {
+template <class Access, class Stored, class Scalar>
+LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<Scalar, CudaSpace> in, Index width, SlotShares shares,
+                                      Stored* out) {
+  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<Scalar, Access> const& slot, Index begin) {
     for (auto first = begin; first < width; first += channels_per_warp<Access>) {
       Access const access(first, width);
-      typename EmbeddingSlot<T, Access>::Channels x = {};
+      typename EmbeddingSlot<Scalar, Access>::Channels x = {};
       if (slot.is_token) {
         slot.sum_of_parts(access, x);
         slot.drop(access, x);
@@ -245,8 +247,8 @@ LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index wi
 
 /// Returns whether embed_rows computes these embeddings: without norm, with one part per segment, and with accesses of
 /// type `Access` that are whole and aligned in the tables and in the result.
-template <class Access, class T>
-[[nodiscard]] bool rows_suffice(EmbeddingInputs<T, CudaSpace> const& in, Index width, void const* out) noexcept {
+template <class Access, class Scalar>
+[[nodiscard]] bool rows_suffice(EmbeddingInputs<Scalar, CudaSpace> const& in, Index width, void const* out) noexcept {
   bool suffice = in.norm == Norm::none && width % Access::size == 0 && begins_aligned(in.position.data) &&
                  begins_aligned(in.type.data) && begins_aligned(out) &&
                  in.position.extent[0] < std::numeric_limits<int>::max();
@@ -258,7 +260,7 @@ template <class Access, class T>
 }
 
 /// The rows whose sum is one slot. Each lane of a warp finds them for one slot.
-template <class T>
+template <class Scalar>
 struct RowsOfSlot {
   static constexpr int padding = -1, invalid = -2;  // invalid: an id outside its table, or a position outside its own
 
@@ -267,7 +269,7 @@ struct RowsOfSlot {
 
   RowsOfSlot() noexcept = default;
   template <class Access>
-  __device__ explicit RowsOfSlot(EmbeddingSlot<T, Access> const& slot) noexcept {
+  __device__ explicit RowsOfSlot(EmbeddingSlot<Scalar, Access> const& slot) noexcept {
     if (!slot.is_token) return;
     auto const& in = slot.in;
     auto const& source = in.parts[in.first_part[slot.segment]];
@@ -279,8 +281,8 @@ struct RowsOfSlot {
     part = reinterpret_cast<std::intptr_t>(source.rows.data + index * slot.width) -
            reinterpret_cast<std::intptr_t>(in.parts[0].rows.data);
   }
-  [[nodiscard]] __device__ T const* part_of(EmbeddingInputs<T, CudaSpace> const& in) const noexcept {
-    return reinterpret_cast<T const*>(reinterpret_cast<char const*>(in.parts[0].rows.data) + part);
+  [[nodiscard]] __device__ Scalar const* part_of(EmbeddingInputs<Scalar, CudaSpace> const& in) const noexcept {
+    return reinterpret_cast<Scalar const*>(reinterpret_cast<char const*>(in.parts[0].rows.data) + part);
   }
   /// Returns the rows that lane `source` found. All lanes must call it.
   [[nodiscard]] __device__ RowsOfSlot of_lane(int source) const noexcept {
@@ -317,24 +319,24 @@ struct DroppedSlot {
     return other;
   }
   /// Applies dropout to the 8 channels from `channel` on. `scale` is the factor of kept elements.
-  template <class T, std::size_t count>
-  __device__ void apply(DropoutMask const& mask, T scale, Index channel, T (&x)[count]) const noexcept {
+  template <class Scalar, std::size_t count>
+  __device__ void apply(DropoutMask const& mask, Scalar scale, Index channel, Scalar (&x)[count]) const noexcept {
     if constexpr (drops) {
       static_assert(count == DropoutAccess::size);
       auto const block = static_cast<std::uint64_t>(first_block + channel / DropoutAccess::size);
       auto const bits = Philox(mask.key)(static_cast<std::uint64_t>(position), block);
       for (int j = 0; j < static_cast<int>(count); ++j)
-        x[j] = mask.keeps(bits, static_cast<unsigned>(j)) ? rounded_product(x[j], scale) : T{0};
+        x[j] = mask.keeps(bits, static_cast<unsigned>(j)) ? rounded_product(x[j], scale) : Scalar{0};
     }
   }
 };
 
 /// Computes embeddings if rows_suffice. A lane loads the channels of several slots before it waits for any of them.
 /// `scale` is the factor of elements that dropout keeps.
-template <class Access, bool drops, class Stored, class T>
+template <class Access, bool drops, class Stored, class Scalar>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
-    embed_rows(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, T scale, Stored* out) {
-  using Channels = typename Access::template Values<T>;
+    embed_rows(EmbeddingInputs<Scalar, CudaSpace> in, Index width, SlotShares shares, Scalar scale, Stored* out) {
+  using Channels = typename Access::template Values<Scalar>;
   constexpr int batch = 16 / Access::size;
   auto const slots = in.assembly.layout.slots;
   auto const mask = drops ? in.mask.resolved() : DropoutMask{};
@@ -342,11 +344,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
   auto const first = static_cast<int>(lane()) % shares.lanes * Access::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    EmbeddingSlot<T, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
-    RowsOfSlot<T> const of_this_lane(slot_of_this_lane);
+    EmbeddingSlot<Scalar, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    RowsOfSlot<Scalar> const of_this_lane(slot_of_this_lane);
     DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
-      RowsOfSlot<T> rows[std::size_t{batch}];
+      RowsOfSlot<Scalar> rows[std::size_t{batch}];
       DroppedSlot<drops> dropped[std::size_t{batch}];
       for_constants<batch>([&](auto i) {
         auto const source = min(k + i * at_once, count - 1);
@@ -364,10 +366,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
         });
         for_constants<batch>([&](auto i) {
           if (rows[i].segment < 0) {
-            auto const nan = std::numeric_limits<T>::quiet_NaN();
-            for (auto& value : x[i]) value = rows[i].segment == RowsOfSlot<T>::padding ? T(0) : nan;
+            auto const nan = std::numeric_limits<Scalar>::quiet_NaN();
+            for (auto& value : x[i]) value = rows[i].segment == RowsOfSlot<Scalar>::padding ? Scalar(0) : nan;
           } else {
-            if (in.scale != T(1))
+            if (in.scale != Scalar(1))
               for (auto& value : x[i]) value = rounded_product(value, in.scale);
             if (in.position.data)
               for (int j = 0; j < Access::size; ++j) x[i][j] += of_position[i][j];
@@ -385,12 +387,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
 }
 
 /// Computes embeddings with a norm, with all lanes of a warp per slot.
-template <class Access, class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares,
+template <class Access, class Stored, class Scalar>
+LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<Scalar, CudaSpace> in, Index width, SlotShares shares,
                                                  Stored* out) {
-  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<T, Access> const& slot, Index begin) {
-    typename EmbeddingSlot<T, Access>::Channels x = {}, factors;
-    auto const moments = slot.is_token ? TokenMoments<T, Access>(slot, x) : TokenMoments<T, Access>();
+  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<Scalar, Access> const& slot, Index begin) {
+    typename EmbeddingSlot<Scalar, Access>::Channels x = {}, factors;
+    auto const moments = slot.is_token ? TokenMoments<Scalar, Access>(slot, x) : TokenMoments<Scalar, Access>();
     for (auto first = begin; first < width; first += channels_per_warp<Access>) {
       Access const access(first, width);
       if (slot.is_token) {
@@ -409,15 +411,15 @@ LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> i
 }
 
 /// Computes gradients of the channels, for dx and dense parts.
-template <class Access, class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
-                                               EmbeddingGradients<T, CudaSpace> targets, Index width, SlotShares shares,
-                                               Stored const* dy, T* dx) {
-  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<T, Access> const& slot, Index begin) {
+template <class Access, class Stored, class Scalar>
+LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<Scalar, CudaSpace> in,
+                                               EmbeddingGradients<Scalar, CudaSpace> targets, Index width,
+                                               SlotShares shares, Stored const* dy, Scalar* dx) {
+  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<Scalar, Access> const& slot, Index begin) {
     if (!slot.is_token) return;
     for (auto first = begin; first < width; first += channels_per_warp<Access>) {
       Access const access(first, width);
-      typename EmbeddingSlot<T, Access>::Channels d;
+      typename EmbeddingSlot<Scalar, Access>::Channels d;
       slot.load_gradient(dy, access, d);
       slot.put_gradient(access, d, dx, targets);
     }
@@ -427,8 +429,8 @@ LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
 /// Stores 32 bytes of each lane at to[channel], if `valid`, so that two adjacent lanes write 32 contiguous bytes at
 /// once: a device writes half of such a sector as slowly as all of it. All lanes must call it. The lanes of a pair must
 /// have adjacent channels, and both or none of them must be `valid`.
-template <class T, std::size_t count>
-__device__ void put_by_pairs(T const (&x)[count], T* to, Index channel, bool valid) noexcept {
+template <class Scalar, std::size_t count>
+__device__ void put_by_pairs(Scalar const (&x)[count], Scalar* to, Index channel, bool valid) noexcept {
   uint4 halves[2];
   static_assert(sizeof halves == sizeof x);
   std::memcpy(static_cast<void*>(halves), x, sizeof x);
@@ -445,12 +447,12 @@ __device__ void put_by_pairs(T const (&x)[count], T* to, Index channel, bool val
 /// Computes gradients of the channels for dx alone, if rows are whole and aligned accesses of type `Access`. A lane
 /// loads the channels of several slots before it waits for any of them. `scale` is the factor of elements that dropout
 /// keeps.
-template <class Access, bool drops, class Stored, class T>
+template <class Access, bool drops, class Stored, class Scalar>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
-    embed_rows_backward(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, T scale, Stored const* dy,
-                        T* dx) {
+    embed_rows_backward(EmbeddingInputs<Scalar, CudaSpace> in, Index width, SlotShares shares, Scalar scale,
+                        Stored const* dy, Scalar* dx) {
   constexpr int batch = sizeof(Stored) * Access::size > widest_access_bytes ? 2 : 4;
-  constexpr bool has_halves = sizeof(T) * Access::size == 2 * widest_access_bytes;
+  constexpr bool has_halves = sizeof(Scalar) * Access::size == 2 * widest_access_bytes;
   bool const paired = has_halves && width % (2 * Access::size) == 0;
   auto const slots = in.assembly.layout.slots;
   auto const mask = drops ? in.mask.resolved() : DropoutMask{};
@@ -458,7 +460,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
   auto const first = static_cast<int>(lane()) % shares.lanes * Access::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    EmbeddingSlot<T, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    EmbeddingSlot<Scalar, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
     DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
       auto const lane_of = [&](int i) { return min(k + i * at_once, count - 1); };
@@ -475,8 +477,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
           if (token[i] && inside) access.load_whole(dy + (slot + i * at_once) * width, stored[i]);
         });
         for_constants<batch>([&](auto i) {
-          typename Access::template Values<T> d;
-          for (int j = 0; j < Access::size; ++j) d[j] = static_cast<T>(stored[i][j]);
+          typename Access::template Values<Scalar> d;
+          for (int j = 0; j < Access::size; ++j) d[j] = static_cast<Scalar>(stored[i][j]);
           dropped_of_this_lane.of_lane(lane_of(i)).apply(mask, scale, access.first(), d);
           auto* const to = dx + (slot + i * at_once) * width;
           if constexpr (has_halves)
@@ -497,25 +499,26 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
 
 /// Computes the gradients with a norm. One warp processes a chunk of slots. It writes its sums for the weight, and
 /// after those of all chunks its sums for the bias.
-template <class Access, class Stored, class T>
+template <class Access, class Stored, class Scalar>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks whose registers fit a multiprocessor
-    embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in, EmbeddingGradients<T, CudaSpace> targets,
-                                    Index width, Stored const* dy, T* dx, T* sums) {
+    embed_normalized_slots_backward(EmbeddingInputs<Scalar, CudaSpace> in,
+                                    EmbeddingGradients<Scalar, CudaSpace> targets, Index width, Stored const* dy,
+                                    Scalar* dx, Scalar* sums) {
   auto const slots = in.assembly.layout.slots, chunks = norm_chunks(slots);
   for (auto chunk = grid_warp(); chunk < chunks; chunk += grid_warps()) {
     auto const begin = chunk * slots_per_warp(slots);
     auto const count = static_cast<int>(min(slots - begin, slots_per_warp(slots)));
-    EmbeddingSlot<T, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
-    TokenMoments<T, Access> of_this_lane;
+    EmbeddingSlot<Scalar, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    TokenMoments<Scalar, Access> of_this_lane;
     for (int k = 0; k < count; ++k) {
       auto const slot = slot_of_this_lane.of_lane(k, begin + k);
-      typename EmbeddingSlot<T, Access>::Channels x = {};
-      auto const moments = slot.is_token ? TokenMoments<T, Access>(slot, x, dy) : TokenMoments<T, Access>();
+      typename EmbeddingSlot<Scalar, Access>::Channels x = {};
+      auto const moments = slot.is_token ? TokenMoments<Scalar, Access>(slot, x, dy) : TokenMoments<Scalar, Access>();
       if (k == static_cast<int>(lane())) of_this_lane = moments;
     }
     for (Index group = 0; group < width; group += channels_per_warp<Access>) {
       Access const access(group + lane() * Access::size, width);
-      typename EmbeddingSlot<T, Access>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
+      typename EmbeddingSlot<Scalar, Access>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
       access.load(in.weight.data, weight);
       for (int k = 0; k < count; ++k) {
         auto const moments = of_this_lane.of_lane(k);

@@ -16,18 +16,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Addresses that a pass over tokens needs soon, for prefetches. The processor cannot predict rows of a table, and
 /// stores need their cache lines, too.
-template <class T>
+template <class Scalar>
 struct NextRows {
-  T const *table, *to;  // may be any address: nothing is read
+  Scalar const *table, *to;  // may be any address: nothing is read
 };
 
 /// Computes `vectors` lanes of to = the sum of `count` rows, from column c on. Reads all rows before it writes, so that
 /// no store delays a load. `count` is an int, or a constant that keeps the rows in registers.
-template <std::size_t vectors, std::size_t bytes, class T, class Count>
-[[gnu::always_inline]] inline void sum_row_lanes(Vectors<bytes>, T const* const* rows, Count count, NextRows<T> next,
-                                                 Index c, T* __restrict to) noexcept {
-  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
-  Lanes<T, bytes> sums[vectors], other;
+template <std::size_t vectors, std::size_t bytes, class Scalar, class Count>
+[[gnu::always_inline]] inline void sum_row_lanes(Vectors<bytes>, Scalar const* const* rows, Count count,
+                                                 NextRows<Scalar> next, Index c, Scalar* __restrict to) noexcept {
+  constexpr auto lanes = static_cast<std::size_t>(LanesOf<Scalar, bytes>::count);
+  Lanes<Scalar, bytes> sums[vectors], other;
 #pragma GCC unroll 8
   for (std::size_t v = 0; v < vectors; ++v) {
     if (v * bytes % 64 == 0) {
@@ -49,16 +49,16 @@ template <std::size_t vectors, std::size_t bytes, class T, class Count>
 }
 
 /// Computes to = the sum of `count` >= 1 rows, in order.
-template <std::size_t bytes, class T, class Count>
-[[gnu::always_inline]] inline void sum_row_list(Vectors<bytes> vectors, T const* const* rows, Count count,
-                                                NextRows<T> next, T* __restrict to, Index width) noexcept {
-  constexpr Index lanes = LanesOf<T, bytes>::count, vectors_per_pass = 8;
+template <std::size_t bytes, class Scalar, class Count>
+[[gnu::always_inline]] inline void sum_row_list(Vectors<bytes> vectors, Scalar const* const* rows, Count count,
+                                                NextRows<Scalar> next, Scalar* __restrict to, Index width) noexcept {
+  constexpr Index lanes = LanesOf<Scalar, bytes>::count, vectors_per_pass = 8;
   Index c = 0;
   for (; c + vectors_per_pass * lanes <= width; c += vectors_per_pass * lanes)
     sum_row_lanes<vectors_per_pass>(vectors, rows, count, next, c, to);
   for (; c + lanes <= width; c += lanes) sum_row_lanes<1>(vectors, rows, count, next, c, to);
   for (; c < width; ++c) {
-    T sum = rows[0][c];
+    Scalar sum = rows[0][c];
     for (int k = 1; k < count; ++k) sum += rows[k][c];
     to[c] = sum;
   }
@@ -89,10 +89,10 @@ template <class Each>
 }
 
 /// The rows whose sum is a token of a run. Finds once what the tokens have in common, because a token is little work.
-template <class T>
+template <class Scalar>
 class TokenRows {
  public:
-  [[gnu::always_inline]] TokenRows(EmbeddingInputs<T, HostSpace> const& in, Index row, Index token,
+  [[gnu::always_inline]] TokenRows(EmbeddingInputs<Scalar, HostSpace> const& in, Index row, Index token,
                                    SegmentRun const& run, Index width) noexcept
       : tokens_(run.count), width_(width), scale_(in.scale), stride_(run.stride * width) {
     auto const entry = in.assembly.entry(row, {run.segment, run.step});
@@ -108,7 +108,7 @@ class TokenRows {
         add(part.rows.data + entry * width, width);
       }
     }
-    scaled_ = in.scale != T(1) ? count_ : 0;
+    scaled_ = in.scale != Scalar(1) ? count_ : 0;
     if (in.position.data && in.position_unit == PositionUnit::tokens)
       add(in.position.data + (token + run.first) * width, run.stride * width);
     else if (in.position.data)
@@ -118,15 +118,15 @@ class TokenRows {
 
   /// Computes the tokens before normalisation, each at its position in the run; `to` is the position of the first one.
   template <std::size_t bytes>
-  [[gnu::always_inline]] void sum(Vectors<bytes> vectors, T* to) const noexcept {
+  [[gnu::always_inline]] void sum(Vectors<bytes> vectors, Scalar* to) const noexcept {
     if (scaled_ == 0 && count_ == 2) return sum_few<2>(vectors, to);
     if (scaled_ == 0 && count_ == 3) return sum_few<3>(vectors, to);
     sum_general(vectors, to);
   }
   /// Version of `sum` with less code, and more time per token.
   template <std::size_t bytes>
-  [[gnu::always_inline]] void sum_general(Vectors<bytes> vectors, T* to) const noexcept {
-    T const* rows[capacity];
+  [[gnu::always_inline]] void sum_general(Vectors<bytes> vectors, Scalar* to) const noexcept {
+    Scalar const* rows[capacity];
     rows[0] = nullptr;  // there is a part, a position or a type, but the compiler cannot know
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
       for (int s = 0; s < count_; ++s) rows[s] = sources_[s].row(k);
@@ -139,27 +139,27 @@ class TokenRows {
   }
 
  private:
-  static constexpr std::size_t capacity = EmbeddingInputs<T, HostSpace>::max_parts + 2;
+  static constexpr std::size_t capacity = EmbeddingInputs<Scalar, HostSpace>::max_parts + 2;
 
   struct Source {
-    T const* rows;
+    Scalar const* rows;
     Index stride;             // elements from one row to the next
     std::int32_t const* ids;  // row of each token; null: consecutive rows
-    [[gnu::always_inline]] T const* row(Index k) const noexcept {
+    [[gnu::always_inline]] Scalar const* row(Index k) const noexcept {
       return rows + (ids ? static_cast<Index>(ids[k]) : k) * stride;
     }
   };
 
-  [[gnu::always_inline]] void add(T const* rows, Index stride, std::int32_t const* ids = nullptr) noexcept {
+  [[gnu::always_inline]] void add(Scalar const* rows, Index stride, std::int32_t const* ids = nullptr) noexcept {
     sources_[count_++] = {rows, stride, ids};
   }
   /// Sums so few rows that all their addresses stay in registers.
   template <std::size_t count, std::size_t bytes>
-  [[gnu::always_inline]] void sum_few(Vectors<bytes> vectors, T* to) const noexcept {
+  [[gnu::always_inline]] void sum_few(Vectors<bytes> vectors, Scalar* to) const noexcept {
     Source sources[count];
     for (std::size_t s = 0; s < count; ++s) sources[s] = sources_[s];
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
-      T const* rows[count];
+      Scalar const* rows[count];
       for (std::size_t s = 0; s < count; ++s) rows[s] = sources[s].row(k);
       sum_row_list(vectors, rows, std::integral_constant<int, static_cast<int>(count)>{},
                    {next_table_row(k, to), to + stride_}, to, width_);
@@ -167,7 +167,7 @@ class TokenRows {
   }
   /// Returns the row of the segment's first table for the id two entries later, if the segment's first part is a table.
   /// Ids in padding may be arbitrary.
-  [[gnu::always_inline]] T const* next_table_row(Index k, T const* otherwise) const noexcept {
+  [[gnu::always_inline]] Scalar const* next_table_row(Index k, Scalar const* otherwise) const noexcept {
     constexpr Index distance = 2;  // with a larger distance, the reads only wait for each other
     if (k + distance >= lookahead_ids_) return otherwise;
     auto const id = static_cast<Index>(sources_[0].ids[k + distance]);
@@ -175,7 +175,7 @@ class TokenRows {
   }
 
   Index tokens_, width_;
-  T scale_;
+  Scalar scale_;
   Index stride_;             // elements from one token to the next
   Index lookahead_ids_ = 0;  // ids of the first part that may be read
   std::uint64_t vocabulary_ = 0;
@@ -184,26 +184,26 @@ class TokenRows {
 };
 
 /// Normalises x without weight and bias; returns the factor.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline T normalize(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, T* x,
-                                          Index width) noexcept {
+template <std::size_t bytes, class Scalar>
+[[gnu::always_inline]] inline Scalar normalize(Vectors<bytes> vectors, EmbeddingInputs<Scalar, HostSpace> const& in,
+                                               Scalar* x, Index width) noexcept {
   if (in.norm == Norm::layer) return normalize_row(vectors, x, width, in.epsilon);
-  T const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<T>(width) + in.epsilon);
+  Scalar const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<Scalar>(width) + in.epsilon);
   for (Index i = 0; i < width; ++i) x[i] *= reciprocal;
   return reciprocal;
 }
 
 /// Computes a run of `count` tokens of sequence `row`, from `token` on, before dropout. Normalises a few tokens at a
 /// time while they are in cache.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
-                                         Index token, Index count, T* to, Index width) noexcept {
+template <std::size_t bytes, class Scalar>
+[[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<Scalar, HostSpace> const& in,
+                                         Index row, Index token, Index count, Scalar* to, Index width) noexcept {
   Index const vectors_per_pass = in.norm == Norm::none ? count : 8;
   for (Index here; count > 0; token += here, count -= here, to += here * width) {
     here = std::min(vectors_per_pass, count);
     for_segment_runs(
         in.assembly, row, token, here, [ =, &in ](SegmentRun const& run) __attribute__((always_inline)) {
-          TokenRows<T> const rows(in, row, token, run, width);
+          TokenRows<Scalar> const rows(in, row, token, run, width);
           rows.sum(vectors, to + run.first * width);
         });
     for (Index k = 0; in.norm != Norm::none && k < here; ++k) {

@@ -12,16 +12,16 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Term of the sum over slots for the gradients of types, [segments, width] as one row.
-template <class Stored, class T>
+template <class Stored, class Scalar>
 struct TypeTerm {
   Assembly<CudaSpace> assembly;
   Index width;
   Stored const* d;
 
-  __device__ void operator()(Index slot, Index column, T (&sums)[1]) const {
+  __device__ void operator()(Index slot, Index column, Scalar (&sums)[1]) const {
     auto const row = assembly.layout.row_of(slot), token = slot - assembly.layout.start(row);
     if (token >= assembly.layout.tokens(row) || assembly.locate(row, token).segment != column / width) return;
-    sums[0] += static_cast<T>(d[slot * width + column % width]);
+    sums[0] += static_cast<Scalar>(d[slot * width + column % width]);
   }
 };
 
@@ -56,22 +56,22 @@ struct TokensOfRow {
   }
 };
 /// Term of the sum over sequences for the gradients of positions that count steps, [positions, width] as one row.
-template <class Stored, class T>
+template <class Stored, class Scalar>
 struct StepTerm {
   Assembly<CudaSpace> assembly;
   Index width;
   Stored const* d;
 
-  __device__ void operator()(Index row, Index column, T (&sums)[1]) const {
+  __device__ void operator()(Index row, Index column, Scalar (&sums)[1]) const {
     auto const step = column / width, c = column % width, start = assembly.layout.start(row);
     for (int segment = 0; segment < assembly.count; ++segment)
       if (step < assembly.segments[segment].tokens(row))
-        sums[0] += static_cast<T>(d[(start + assembly.token(row, {segment, step})) * width + c]);
+        sums[0] += static_cast<Scalar>(d[(start + assembly.token(row, {segment, step})) * width + c]);
   }
 };
 
-template <class T>
-LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index width, T* x) {
+template <class Scalar>
+LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index width, Scalar* x) {
   for (auto i = grid_thread(); i < layout.slots * width; i += grid_threads())
     if (!layout.is_token(i / width)) x[i] = 0;
 }
@@ -86,11 +86,11 @@ template <class Stored>
 /// Sums the slots' dx of a chunk, in order: one tile of its channels per warp. Each lane knows one of the chunk's slots
 /// and loads its channels of eight slots at once: whole groups if all are `wide`, otherwise element by element, with
 /// equal results. If a row has only one chunk, its sum is the row's gradient.
-template <class Stored, class T, bool wide>
+template <class Stored, class Scalar, bool wide>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     sum_chunks(std::uint32_t const* order, std::uint32_t const* begin, std::uint32_t const* chunk_row,
                std::uint32_t const* first, std::int32_t const* rows, SegmentCount const* total, Index width,
-               Stored const* dx, T* partial, T* gradient, Write write) {
+               Stored const* dx, Scalar* partial, Scalar* gradient, Write write) {
   using Access = WidestAccess<Stored>;
   constexpr int at_once = 8;
   static_assert(SegmentPlan::chunk <= warp);
@@ -104,7 +104,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     auto const slot_of_this_lane = order[from + static_cast<unsigned>(min(own, count - 1))];
     bool const whole = first[row + 1] - first[row] == 1;
     Access const access(channel, width);
-    typename Access::template Values<T> sums = {};
+    typename Access::template Values<Scalar> sums = {};
     for (int i = 0; i < count; i += at_once) {
       typename Access::template Values<Stored> x[at_once];
       Stored const* slots[at_once];
@@ -118,7 +118,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
           access.load(slots[k], x[k]);
       });
       for_constants<at_once>([&](auto k) {
-        for (int j = 0; j < access.size; ++j) sums[j] += i + k < count ? static_cast<T>(x[k][j]) : T{0};
+        for (int j = 0; j < access.size; ++j) sums[j] += i + k < count ? static_cast<Scalar>(x[k][j]) : Scalar{0};
       });
     }
     if (channel < width)
@@ -127,15 +127,15 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
 }
 /// Sums the chunks of rows with several chunks. One block processes 32 channels of a row, 8 threads per channel, whose
 /// sums are added in order.
-template <class T>
+template <class Scalar>
 LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* several, std::uint32_t const* first,
                                              std::int32_t const* rows, SegmentCount const* total, Index width,
-                                             T const* partial, T* gradient, Write write) {
+                                             Scalar const* partial, Scalar* gradient, Write write) {
   auto const k = Index{blockIdx.y} * warp + lane();
   for (auto i = Index{blockIdx.x}; i < total->several; i += gridDim.x) {
     auto const row = several[i];
     Index const end = first[row + 1];
-    T sum = 0;
+    Scalar sum = 0;
     if (k < width)
       for (auto c = first[row] + Index{threadIdx.x} / warp; c < end; c += warps_per_block)
         sum += partial[c * width + k];

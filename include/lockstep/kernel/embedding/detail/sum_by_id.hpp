@@ -23,9 +23,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// `row_write(v)`, which several threads call, decides between the two. Each chunk of the plan is summed separately,
 /// then the chunks of a row in order, so all threads share a frequent row. Rows of absent ids stay unchanged.
 /// @shape partial [sum_by_id_scratch(list), width]
-template <class T, class Slot, class RowWrite>
-void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy, TensorView<T, 2, HostSpace> gradient,
-               T* partial, RowWrite row_write) {
+template <class Scalar, class Slot, class RowWrite>
+void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, Scalar const* dy,
+               TensorView<Scalar, 2, HostSpace> gradient, Scalar* partial, RowWrite row_write) {
   constexpr Index chunks_per_task = 16, rows_per_task = 128, chunk = static_cast<Index>(SegmentPlan::chunk);
   auto const width = gradient.extent[1], rows = static_cast<Index>(plan.rows.size());
   auto const* const ids = plan.rows.data();
@@ -60,17 +60,17 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
 }
 
 /// Sets the rows of ids that the planned list does not contain to zero.
-template <class T>
-void zero_absent_rows(ThreadPool& pool, SegmentPlan const& plan, TensorView<T, 2, HostSpace> gradient) {
+template <class Scalar>
+void zero_absent_rows(ThreadPool& pool, SegmentPlan const& plan, TensorView<Scalar, 2, HostSpace> gradient) {
   constexpr Index rows_per_task = 128;
   auto const width = gradient.extent[1], rows = static_cast<Index>(plan.rows.size());
   auto const* const ids = plan.rows.data();
   pool.for_ranges(gradient.extent[0], rows_per_task, [=](Index id, Index end) {
     for (auto row = std::lower_bound(ids, ids + rows, id) - ids; row < rows && ids[row] < end; ++row) {
-      std::fill_n(gradient.data + id * width, (ids[row] - id) * width, T{0});
+      std::fill_n(gradient.data + id * width, (ids[row] - id) * width, Scalar{0});
       id = ids[row] + 1;
     }
-    std::fill_n(gradient.data + id * width, (end - id) * width, T{0});
+    std::fill_n(gradient.data + id * width, (end - id) * width, Scalar{0});
   });
 }
 

@@ -28,16 +28,16 @@ inline constinit std::mutex blas_in_use;
 /// Computes the block with the linked BLAS, on this thread. The rows or the columns of A and of B must be contiguous.
 /// @determinism bitwise for one library on one processor: only the block's shape determines the order of the library's
 /// sums
-template <class T>
-void multiply_blas(GemmBlock<T> const& block) {
+template <class Scalar>
+void multiply_blas(GemmBlock<Scalar> const& block) {
   if (block.m == 0 || block.n == 0) return;
   constexpr int row_major = 101, plain = 111, transposed = 112;
   // One row or one column can be read either way, but the library accepts the stride of only one of them.
-  auto const is_row_major = [](Strided<T const> x, Index columns) { return x.column == 1 && x.row >= columns; };
-  auto const transpose = [&](Strided<T const> x, Index columns) {
+  auto const is_row_major = [](Strided<Scalar const> x, Index columns) { return x.column == 1 && x.row >= columns; };
+  auto const transpose = [&](Strided<Scalar const> x, Index columns) {
     return is_row_major(x, columns) ? plain : transposed;
   };
-  auto const leading = [&](Strided<T const> x, Index columns) {
+  auto const leading = [&](Strided<Scalar const> x, Index columns) {
     return static_cast<int>(std::max<Index>(1, is_row_major(x, columns) ? x.row : x.column));
   };
   auto const call = [&](auto* gemm) {
@@ -47,7 +47,7 @@ void multiply_blas(GemmBlock<T> const& block) {
   };
   {
     std::lock_guard const lock(blas_in_use);
-    if constexpr (sizeof(T) == sizeof(float)) {
+    if constexpr (sizeof(Scalar) == sizeof(float)) {
       call(lockstep_cblas_sgemm);
     } else {
       call(lockstep_cblas_dgemm);

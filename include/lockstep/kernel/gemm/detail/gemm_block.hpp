@@ -17,11 +17,11 @@ struct RoundedProducts;
 class GemmEpilogue {
  public:
   constexpr GemmEpilogue() noexcept = default;
-  template <class F>
-  requires(!std::is_same_v<F, GemmEpilogue>) GemmEpilogue(F const& f)
+  template <class Function>
+  requires(!std::is_same_v<Function, GemmEpilogue>) GemmEpilogue(Function const& f)
   noexcept
       : f_(&f), call_([](void const* any, Index row, Index rows, Index column, Index columns) {
-          (*static_cast<F const*>(any))(row, rows, column, columns);
+          (*static_cast<Function const*>(any))(row, rows, column, columns);
         }) {}
 
   void operator()(Index row, Index rows, Index column, Index columns) const {
@@ -34,16 +34,16 @@ class GemmEpilogue {
 };
 
 /// C = alpha * A B + beta * C + bias for one thread. C's columns are contiguous.
-template <class T>
+template <class Scalar>
 struct GemmBlock {
   Index m, n, k;
-  T alpha;
-  Strided<T const> a;  ///< [m, k]
-  Strided<T const> b;  ///< [k, n]
-  T beta;
-  T* c;  ///< [m, n]
+  Scalar alpha;
+  Strided<Scalar const> a;  ///< [m, k]
+  Strided<Scalar const> b;  ///< [k, n]
+  Scalar beta;
+  Scalar* c;  ///< [m, n]
   Index c_row;
-  T const* bias;                             ///< [n], or null
+  Scalar const* bias;                        ///< [n], or null
   Prefetch* prefetch = nullptr;              ///< prefetch of the data that is read after this product
   RoundedProducts const* rounded = nullptr;  ///< how, if a and b may be rounded
 };
@@ -70,13 +70,13 @@ inline constexpr Index row_steps = 512, column_steps = 256;
 
 /// Whether a tile's columns take one cache line. Such a tile reads each row of A often, a few columns at a time. It has
 /// little work to hide the latency of a step, so both operands should be in a near cache.
-template <class T, class Tile>
-inline constexpr bool takes_one_line = Tile::columns * sizeof(T) <= 64;
+template <class Scalar, class Tile>
+inline constexpr bool takes_one_line = Tile::columns * sizeof(Scalar) <= 64;
 
 /// Whether a tile takes factors as pairs of steps, for which both operands are packed. Other tiles take factors as
 /// stored.
-template <class T, class Tile>
-inline constexpr bool takes_pairs = !std::is_same_v<typename Tile::Factor, T>;
+template <class Scalar, class Tile>
+inline constexpr bool takes_pairs = !std::is_same_v<typename Tile::Factor, Scalar>;
 
 /// Whether a tile takes several steps of a row at once, which must then be contiguous.
 template <class Tile>
@@ -85,33 +85,33 @@ inline constexpr bool takes_steps_at_once = requires {
 };
 
 /// Returns the number of tile steps for a depth of k.
-template <class T, class Tile>
+template <class Scalar, class Tile>
 [[nodiscard]] constexpr Index steps_of(Index depth) noexcept {
   if constexpr (takes_steps_at_once<Tile>)
     return Tile::steps(depth);
   else
-    return takes_pairs<T, Tile> ? (depth + 1) / 2 : depth;
+    return takes_pairs<Scalar, Tile> ? (depth + 1) / 2 : depth;
 }
 
 /// Whether B is read in place. If few rows of A use B, packing costs more than nearer reads save. The exception is a B
 /// whose rows are so far apart that they map to few cache sets.
-template <class T, class Tile>
-[[nodiscard]] constexpr bool reads_in_place(GemmBlock<T> const& block) noexcept {
-  constexpr Index few = takes_one_line<T, Tile> ? 32 : 512;
-  return !takes_pairs<T, Tile> && block.b.column == 1 && block.n % Tile::columns == 0 &&
-         block.b.row * Index{sizeof(T)} <= 1024 && block.m <= few;
+template <class Scalar, class Tile>
+[[nodiscard]] constexpr bool reads_in_place(GemmBlock<Scalar> const& block) noexcept {
+  constexpr Index few = takes_one_line<Scalar, Tile> ? 32 : 512;
+  return !takes_pairs<Scalar, Tile> && block.b.column == 1 && block.n % Tile::columns == 0 &&
+         block.b.row * Index{sizeof(Scalar)} <= 1024 && block.m <= few;
 }
 
 /// Whether rows of A are copied. Tiles of pairs always copy them. Other tiles copy rows only if A is stored by columns
 /// and B has enough columns to pay for the copy. Tiles of one cache line then always copy, in A's order. Wider tiles
 /// copy if steps are so far apart that they map to few cache sets, each on a page of its own. In that case the next
 /// rows are prefetched while these are used.
-template <class T, class Tile>
-[[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
-  if (takes_pairs<T, Tile>) return true;
+template <class Scalar, class Tile>
+[[nodiscard]] constexpr bool copies_rows(GemmBlock<Scalar> const& block) noexcept {
+  if (takes_pairs<Scalar, Tile>) return true;
   if (block.a.row != 1 || block.a.column == 1) return false;
-  return takes_one_line<T, Tile> ? block.n >= 4 * Tile::columns
-                                 : block.n >= 128 && block.a.column * Index{sizeof(T)} > 2048;
+  return takes_one_line<Scalar, Tile> ? block.n >= 4 * Tile::columns
+                                      : block.n >= 128 && block.a.column * Index{sizeof(Scalar)} > 2048;
 }
 
 /// One pass over some columns of B, as they are packed.
@@ -126,13 +126,13 @@ struct GemmPass {
 };
 
 /// Computes C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most one tile.
-template <class T, class Tile>
-void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index i, Index rows, Index jj,
-                  Index columns) {
+template <class Scalar, class Tile>
+void multiply_one(GemmBlock<Scalar> const& block, GemmPass<typename Tile::Factor> const& pass, Index i, Index rows,
+                  Index jj, Index columns) {
   auto const a = pass.a.at(i - pass.first, 0);
   auto const j = pass.j + jj;
   auto const* b = pass.packed ? pass.packed + jj * pass.steps : nullptr;
-  if constexpr (!takes_pairs<T, Tile>)
+  if constexpr (!takes_pairs<Scalar, Tile>)
     if (!b) b = block.b.at(pass.p, j).data;
   if (pass.prefetch) pass.prefetch->advance();
   Tile::multiply({.rows = rows,
@@ -144,7 +144,7 @@ void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> con
                   .b = b,
                   .b_step = pass.packed ? Tile::columns : block.b.row,
                   .alpha = block.alpha,
-                  .beta = pass.p == 0 ? block.beta : T(1),
+                  .beta = pass.p == 0 ? block.beta : Scalar(1),
                   .bias = pass.p == 0 && block.bias ? block.bias + j : nullptr,
                   .c = block.c + i * block.c_row + j,
                   .c_row = block.c_row,
@@ -159,24 +159,26 @@ template <class Tile>
 }
 
 /// Computes C's rows [i, i + rows), at most one tile's, and columns [0, wide) of the pass.
-template <class T, class Tile>
-void multiply_rows(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> pass, Index i, Index rows, Index wide) {
-  constexpr auto room = takes_one_line<T, Tile> ? Tile::rows * column_steps : Index{1};
-  alignas(64) T copy[static_cast<std::size_t>(room)];
-  if constexpr (takes_one_line<T, Tile>) {
-    if (copies_rows<T, Tile>(block)) {
+template <class Scalar, class Tile>
+void multiply_rows(GemmBlock<Scalar> const& block, GemmPass<typename Tile::Factor> pass, Index i, Index rows,
+                   Index wide) {
+  constexpr auto room = takes_one_line<Scalar, Tile> ? Tile::rows * column_steps : Index{1};
+  alignas(64) Scalar copy[static_cast<std::size_t>(room)];
+  if constexpr (takes_one_line<Scalar, Tile>) {
+    if (copies_rows<Scalar, Tile>(block)) {
       Tile::pack_rows(block.a.at(i, pass.p), pass.steps, rows, copy);
       pass.a = {copy, 1, Tile::rows};
       pass.first = i;
     }
   }
   for (Index jj = 0; jj < wide; jj += Tile::columns)
-    multiply_one<T, Tile>(block, pass, i, rows, jj, std::min(Tile::columns, wide - jj));
+    multiply_one<Scalar, Tile>(block, pass, i, rows, jj, std::min(Tile::columns, wide - jj));
 }
 
 /// Computes all columns of the pass for C's rows [begin, end).
-template <class T, class Tile>
-void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index begin, Index end) {
+template <class Scalar, class Tile>
+void multiply_pass(GemmBlock<Scalar> const& block, GemmPass<typename Tile::Factor> const& pass, Index begin,
+                   Index end) {
   using Narrow = typename Tile::Narrow;
   using Low = typename Tile::Low;
   auto const wide = wide_columns<Tile>(pass.columns);
@@ -186,35 +188,35 @@ void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> co
   for (Index i = begin, rows; i < end; i += rows, --low) {
     rows = std::min(low > 0 ? Low::rows : Tile::rows, end - i);
     if (low > 0) {
-      multiply_rows<T, Low>(block, pass, i, rows, wide);
+      multiply_rows<Scalar, Low>(block, pass, i, rows, wide);
     } else {
-      multiply_rows<T, Tile>(block, pass, i, rows, wide);
+      multiply_rows<Scalar, Tile>(block, pass, i, rows, wide);
     }
   }
   if (wide == pass.columns) return;
   for (Index i = begin; i < end; i += Narrow::rows)
-    multiply_one<T, Narrow>(block, pass, i, std::min(Narrow::rows, end - i), wide, pass.columns - wide);
+    multiply_one<Scalar, Narrow>(block, pass, i, std::min(Narrow::rows, end - i), wide, pass.columns - wide);
 }
 
 /// Blocked matrix product with one tile. Calls `epilogue(row, rows, column, columns)` for each part of C when it is
 /// complete.
-template <class T, class Tile>
-void multiply_blocks(GemmBlock<T> const& block, GemmEpilogue epilogue) {
+template <class Scalar, class Tile>
+void multiply_blocks(GemmBlock<Scalar> const& block, GemmEpilogue epilogue) {
   using Factor = typename Tile::Factor;
   constexpr Index capacity = packed_bytes / Index{sizeof(Factor)};
   alignas(64) Factor packed[static_cast<std::size_t>(capacity)];
   bool const in_rows = block.a.column == 1 || takes_steps_at_once<Tile>;
   auto const max_depth = std::max<Index>(1, std::min(block.k, in_rows ? row_steps : column_steps));
-  auto const max_steps = steps_of<T, Tile>(max_depth);
+  auto const max_steps = steps_of<Scalar, Tile>(max_depth);
   auto const columns_together = std::max(Tile::columns, capacity / max_steps / Tile::columns * Tile::columns);
-  bool const in_place = reads_in_place<T, Tile>(block);
-  bool const copied = !takes_one_line<T, Tile> && copies_rows<T, Tile>(block);
-  constexpr Index max_copied = takes_one_line<T, Tile> ? 1 : row_block * column_steps;
-  static_assert(!takes_pairs<T, Tile> || steps_of<T, Tile>(row_steps) <= column_steps);
+  bool const in_place = reads_in_place<Scalar, Tile>(block);
+  bool const copied = !takes_one_line<Scalar, Tile> && copies_rows<Scalar, Tile>(block);
+  constexpr Index max_copied = takes_one_line<Scalar, Tile> ? 1 : row_block * column_steps;
+  static_assert(!takes_pairs<Scalar, Tile> || steps_of<Scalar, Tile>(row_steps) <= column_steps);
   alignas(64) Factor copy[static_cast<std::size_t>(max_copied)];
   for (Index j = 0; j < block.n; j += columns_together) {
     for (Index p = 0; p == 0 || p < block.k; p += max_depth) {
-      Index const depth = std::min(max_depth, block.k - p), steps = steps_of<T, Tile>(depth);
+      Index const depth = std::min(max_depth, block.k - p), steps = steps_of<Scalar, Tile>(depth);
       GemmPass<Factor> pass{.p = p,
                             .steps = steps,
                             .j = j,
@@ -223,7 +225,7 @@ void multiply_blocks(GemmBlock<T> const& block, GemmEpilogue epilogue) {
                             .a = {nullptr, 0, 0},
                             .first = 0,
                             .prefetch = block.prefetch};
-      if constexpr (!takes_pairs<T, Tile>) pass.a = block.a.at(0, p);
+      if constexpr (!takes_pairs<Scalar, Tile>) pass.a = block.a.at(0, p);
       auto const wide = wide_columns<Tile>(pass.columns);
       if (!in_place) {
         Tile::pack(block.b.at(p, j), depth, wide, packed);
@@ -243,7 +245,7 @@ void multiply_blocks(GemmBlock<T> const& block, GemmEpilogue epilogue) {
             pass.prefetch = last && p + max_depth >= block.k ? block.prefetch : &next;
           }
         }
-        multiply_pass<T, Tile>(block, pass, i, i + rows);
+        multiply_pass<Scalar, Tile>(block, pass, i, i + rows);
         if (p + max_depth >= block.k) epilogue(i, rows, j, pass.columns);
       }
     }
@@ -252,11 +254,11 @@ void multiply_blocks(GemmBlock<T> const& block, GemmEpilogue epilogue) {
 
 /// Blocked matrix product with the given instructions, which this processor must have, or with the bfloat16
 /// instructions if its factors may be rounded. For k = 0, computes beta * C + bias.
-template <class T>
-void multiply_block(InstructionSet set, GemmBlock<T> const& block, GemmEpilogue epilogue) {
-  if constexpr (std::is_same_v<T, float>)
+template <class Scalar>
+void multiply_block(InstructionSet set, GemmBlock<Scalar> const& block, GemmEpilogue epilogue) {
+  if constexpr (std::is_same_v<Scalar, float>)
     if (block.rounded && block.rounded->multiply(set, block, epilogue)) return;
-  with_compiled_set(set, [&](auto compiled) { multiply_blocks<T, TileOf<T, compiled()>>(block, epilogue); });
+  with_compiled_set(set, [&](auto compiled) { multiply_blocks<Scalar, TileOf<Scalar, compiled()>>(block, epilogue); });
 }
 
 /// Returns the widest instructions that a tile exists for. The tiles for avx2 also need fused multiply-adds.

@@ -31,11 +31,12 @@ template <int distance, std::size_t lanes, class Vector>
 #endif
 
 /// Computes to[p * to_row + x] = from[x * from_row + p] for p and x below the lanes of a vector.
-template <class T, std::size_t bytes>
-[[gnu::always_inline]] inline void transpose_square(T const* from, Index from_row, T* to, Index to_row) noexcept {
-  constexpr std::size_t lanes = bytes / sizeof(T);
+template <class Scalar, std::size_t bytes>
+[[gnu::always_inline]] inline void transpose_square(Scalar const* from, Index from_row, Scalar* to,
+                                                    Index to_row) noexcept {
+  constexpr std::size_t lanes = bytes / sizeof(Scalar);
 #if defined(LOCKSTEP_HAS_SHUFFLE)
-  typedef T Vector __attribute__((vector_size(bytes)));
+  typedef Scalar Vector __attribute__((vector_size(bytes)));
   Vector rows[lanes];
   for (std::size_t x = 0; x < lanes; ++x)
     __builtin_memcpy(&rows[x], from + static_cast<Index>(x) * from_row, sizeof(Vector));
@@ -49,18 +50,18 @@ template <class T, std::size_t bytes>
 }
 
 /// Packs one panel, of whose `width` columns only `valid` exist.
-template <class T, std::size_t bytes, Index width>
-[[gnu::always_inline]] inline void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) noexcept {
-  constexpr Index lanes = bytes / sizeof(T);
+template <class Scalar, std::size_t bytes, Index width>
+[[gnu::always_inline]] inline void pack_panel(Strided<Scalar const> b, Index depth, Index valid, Scalar* out) noexcept {
+  constexpr Index lanes = bytes / sizeof(Scalar);
   Index const squares = b.row == 1 ? valid / lanes * lanes : 0, steps = depth / lanes * lanes;
   for (Index p = 0; p < steps; p += lanes)
     for (Index x = 0; x < squares; x += lanes)
-      transpose_square<T, bytes>(b.data + x * b.column + p, b.column, out + p * width + x, width);
+      transpose_square<Scalar, bytes>(b.data + x * b.column + p, b.column, out + p * width + x, width);
   for (Index p = 0; p < depth; ++p) {
     auto* const to = out + p * width;
     auto const* const from = b.data + p * b.row;
     if (b.column == 1 && valid == width) {
-      __builtin_memcpy(to, from, sizeof(T) * width);
+      __builtin_memcpy(to, from, sizeof(Scalar) * width);
       continue;
     }
     for (Index x = p < steps ? squares : 0; x < valid; ++x) to[x] = from[x * b.column];
@@ -70,10 +71,11 @@ template <class T, std::size_t bytes, Index width>
 
 /// Copies [depth, columns] of B into panels of `width` columns. The columns of a step are contiguous, with zeros after
 /// the last.
-template <class T, std::size_t bytes, Index width>
-[[gnu::always_inline]] inline void pack_panels(Strided<T const> b, Index depth, Index columns, T* out) noexcept {
+template <class Scalar, std::size_t bytes, Index width>
+[[gnu::always_inline]] inline void pack_panels(Strided<Scalar const> b, Index depth, Index columns,
+                                               Scalar* out) noexcept {
   for (Index j = 0; j < columns; j += width)
-    pack_panel<T, bytes, width>(b.at(0, j), depth, columns - j < width ? columns - j : width, out + j * depth);
+    pack_panel<Scalar, bytes, width>(b.at(0, j), depth, columns - j < width ? columns - j : width, out + j * depth);
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -11,9 +11,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// One tile of C = alpha * A B + beta * C + bias. A Factor holds what A and B have at one step: a T, or a pair of
+/// One tile of C = alpha * A B + beta * C + bias. A Factor holds what A and B have at one step: a Scalar, or a pair of
 /// bfloat16.
-template <class T, class Factor = T>
+template <class Scalar, class Factor = Scalar>
 struct GemmTile {
   Index rows, columns;  ///< valid ones; at most the tile's
   Index k;              ///< steps
@@ -21,21 +21,21 @@ struct GemmTile {
   Index a_row, a_step;
   Factor const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero after the valid ones
   Index b_step;
-  T alpha, beta;
-  T const* bias;  ///< one per column, or null
-  T* c;
+  Scalar alpha, beta;
+  Scalar const* bias;  ///< one per column, or null
+  Scalar* c;
   Index c_row;
   Prefetch* prefetch;  ///< prefetch of the data that is read after this tile, or null
 };
 
 /// Writes C from the sums of a tile with fewer columns than its `width`. Neither reads nor writes C beyond those
 /// columns. One function serves all tiles: such tiles are few, and each version takes long to compile.
-template <class T, class Factor>
-[[gnu::noinline]] void store_narrow(GemmTile<T, Factor> const& tile, T const* sums, Index width) {
+template <class Scalar, class Factor>
+[[gnu::noinline]] void store_narrow(GemmTile<Scalar, Factor> const& tile, Scalar const* sums, Index width) {
   for (Index i = 0; i < tile.rows; ++i) {
     for (Index j = 0; j < tile.columns; ++j) {
       auto& to = tile.c[i * tile.c_row + j];
-      T out = tile.alpha * sums[i * width + j] + (tile.bias ? tile.bias[j] : T(0));
+      Scalar out = tile.alpha * sums[i * width + j] + (tile.bias ? tile.bias[j] : Scalar(0));
       if (tile.beta != 0) out += tile.beta * to;
       to = out;
     }
@@ -43,8 +43,8 @@ template <class T, class Factor>
 }
 
 /// Computes sum[x] += a * b[x].
-template <class Sums, class T, class Factors>
-[[gnu::always_inline]] inline void add_products(Sums& sum, T a, Factors const& b) noexcept {
+template <class Sums, class Scalar, class Factors>
+[[gnu::always_inline]] inline void add_products(Sums& sum, Scalar a, Factors const& b) noexcept {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
@@ -55,17 +55,18 @@ template <class Sums, class T, class Factors>
 /// compiled for each instruction set. Rows after the valid ones repeat the last valid row and are not stored. Meanwhile
 /// prefetches C and the data that follows in A, a few lines at a time.
 /// `at` counts the accumulators. They are constants because indices of arrays in registers must be.
-template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, Index... at>
-[[gnu::always_inline]] inline void multiply_tile(GemmTile<T, Factor> const& tile, std::integer_sequence<Index, at...>) {
+template <class Scalar, std::size_t bytes, Index rows, Index vectors, class Factor, Index... at>
+[[gnu::always_inline]] inline void multiply_tile(GemmTile<Scalar, Factor> const& tile,
+                                                 std::integer_sequence<Index, at...>) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
-  typedef T Vector __attribute__((vector_size(bytes)));
-  typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+  typedef Scalar Vector __attribute__((vector_size(bytes)));
+  typedef Scalar Unaligned __attribute__((vector_size(bytes), aligned(sizeof(Scalar)), may_alias));
   typedef Factor FactorLanes __attribute__((vector_size(bytes)));
-  typedef Factor UnalignedFactors __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
-  static_assert(sizeof(Factor) == sizeof(T));
-  constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
+  typedef Factor UnalignedFactors __attribute__((vector_size(bytes), aligned(sizeof(Scalar)), may_alias));
+  static_assert(sizeof(Factor) == sizeof(Scalar));
+  constexpr Index lanes = bytes / sizeof(Scalar), width = vectors * lanes, line = 64 / sizeof(Scalar);
   constexpr Index prefetch_steps = 8, several = 4;
   // A narrow tile finishes one line of steps so fast that the work between two lines matters.
   constexpr Index chunk = width <= line ? 4 * line : line;
@@ -138,7 +139,7 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
      ...);
     return;
   }
-  T full[sizeof...(at) * bytes / sizeof(T)];
+  Scalar full[sizeof...(at) * bytes / sizeof(Scalar)];
   ((*reinterpret_cast<Unaligned*>(full + at * lanes) = sum[at]), ...);
   store_narrow(tile, full, width);
 }
@@ -158,65 +159,65 @@ inline constexpr Index row_block = 48;
 /// packed for one tile, and for others up to row_block. `Narrow` is for few columns. `Low` has one row less, for
 /// numbers of rows that are not a multiple.
 #if defined(__aarch64__)
-template <class T, Index rows_ = 6, Index vectors_ = 4>
+template <class Scalar, Index rows_ = 6, Index vectors_ = 4>
 struct BaselineTile {
-  using Narrow = BaselineTile<T, 8, 2>;
-  using Low = BaselineTile<T, 5, 4>;
+  using Narrow = BaselineTile<Scalar, 8, 2>;
+  using Low = BaselineTile<Scalar, 5, 4>;
 #else
-template <class T, Index rows_ = 4, Index vectors_ = 2>
+template <class Scalar, Index rows_ = 4, Index vectors_ = 2>
 struct BaselineTile {
   using Narrow = BaselineTile;
   using Low = BaselineTile;
 #endif
-  using Factor = T;
-  static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(T)};
-  LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  using Factor = Scalar;
+  static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(Scalar)};
+  LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<Scalar> const& tile) {
+    multiply_tile<Scalar, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
-  LOCKSTEP_COMPILED_FOR() static void pack(Strided<T const> b, Index depth, Index count, T* out) {
-    pack_panels<T, 16, columns>(b, depth, count, out);
+  LOCKSTEP_COMPILED_FOR() static void pack(Strided<Scalar const> b, Index depth, Index count, Scalar* out) {
+    pack_panels<Scalar, 16, columns>(b, depth, count, out);
   }
-  LOCKSTEP_COMPILED_FOR() static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
-    pack_panel<T, 16, rows>({a.data, a.column, a.row}, depth, count, out);
+  LOCKSTEP_COMPILED_FOR() static void pack_rows(Strided<Scalar const> a, Index depth, Index count, Scalar* out) {
+    pack_panel<Scalar, 16, rows>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-template <class T, Index rows_ = 6>
+template <class Scalar, Index rows_ = 6>
 struct Avx2Tile {
   using Narrow = Avx2Tile;
-  using Low = Avx2Tile<T, 5>;
-  using Factor = T;
-  static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(T)};
-  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 32, rows_, 2>(tile, std::make_integer_sequence<Index, rows_ * 2>{});
+  using Low = Avx2Tile<Scalar, 5>;
+  using Factor = Scalar;
+  static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(Scalar)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
+    multiply_tile<Scalar, 32, rows_, 2>(tile, std::make_integer_sequence<Index, rows_ * 2>{});
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
-  static void pack(Strided<T const> b, Index depth, Index count, T* out) {
-    pack_panels<T, 32, columns>(b, depth, count, out);
+  static void pack(Strided<Scalar const> b, Index depth, Index count, Scalar* out) {
+    pack_panels<Scalar, 32, columns>(b, depth, count, out);
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
-  static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
-    pack_panel<T, 32, rows>({a.data, a.column, a.row}, depth, count, out);
+  static void pack_rows(Strided<Scalar const> a, Index depth, Index count, Scalar* out) {
+    pack_panel<Scalar, 32, rows>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 
-template <class T, Index rows_ = 6, Index vectors_ = 4>
+template <class Scalar, Index rows_ = 6, Index vectors_ = 4>
 struct Avx512Tile {
-  using Narrow = Avx512Tile<T, 8, 2>;
-  using Low = Avx512Tile<T, 5, 4>;
-  using Factor = T;
-  static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(T)};
-  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  using Narrow = Avx512Tile<Scalar, 8, 2>;
+  using Low = Avx512Tile<Scalar, 5, 4>;
+  using Factor = Scalar;
+  static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(Scalar)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
+    multiply_tile<Scalar, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
-  static void pack(Strided<T const> b, Index depth, Index count, T* out) {
-    pack_panels<T, 64, columns>(b, depth, count, out);
+  static void pack(Strided<Scalar const> b, Index depth, Index count, Scalar* out) {
+    pack_panels<Scalar, 64, columns>(b, depth, count, out);
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
-  static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
-    pack_panels<T, 64, row_block>({a.data, a.column, a.row}, depth, count, out);
+  static void pack_rows(Strided<Scalar const> a, Index depth, Index count, Scalar* out) {
+    pack_panels<Scalar, 64, row_block>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 #endif
@@ -249,22 +250,22 @@ struct Bfloat16Tile {
 
 #undef LOCKSTEP_COMPILED_FOR
 
-template <class T, InstructionSet set>
+template <class Scalar, InstructionSet set>
 struct TileFor {
-  using type = BaselineTile<T>;
+  using type = BaselineTile<Scalar>;
 };
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-template <class T>
-struct TileFor<T, InstructionSet::avx2> {
-  using type = Avx2Tile<T>;
+template <class Scalar>
+struct TileFor<Scalar, InstructionSet::avx2> {
+  using type = Avx2Tile<Scalar>;
 };
-template <class T>
-struct TileFor<T, InstructionSet::avx512> {
-  using type = Avx512Tile<T>;
+template <class Scalar>
+struct TileFor<Scalar, InstructionSet::avx512> {
+  using type = Avx512Tile<Scalar>;
 };
 #endif
 /// The tile for an instruction set.
-template <class T, InstructionSet set>
-using TileOf = typename TileFor<T, set>::type;
+template <class Scalar, InstructionSet set>
+using TileOf = typename TileFor<Scalar, set>::type;
 
 }}}  // namespace lockstep::kernel::detail

@@ -29,11 +29,11 @@ inline void check_cublas(cublasStatus_t status, char const* call) {
 }
 
 /// cuBLASLt's name for an element type. Products of float are computed in float, and in TF32 only if allowed.
-template <class T>
+template <class Scalar>
 inline constexpr cudaDataType_t lt_type = [] {
-  if (std::is_same_v<T, double>) return CUDA_R_64F;
-  if (std::is_same_v<T, float16>) return CUDA_R_16F;
-  return std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
+  if (std::is_same_v<Scalar, double>) return CUDA_R_64F;
+  if (std::is_same_v<Scalar, float16>) return CUDA_R_16F;
+  return std::is_same_v<Scalar, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
 }();
 
 /// A stream's matrix products with cuBLASLt: a handle, a workspace, and descriptors and an algorithm for each kind of
@@ -50,18 +50,19 @@ class LtProducts {
   /// Computes c = alpha * op(a) op(b) + beta * c, plus the bias in each row if the kind has one, with row-major
   /// matrices.
   /// @throws CudaError if cuBLASLt has no algorithm
-  template <class T, class C>
-  void multiply(memory::Stream<CudaSpace> stream, LtProduct const& kind, Accumulate<T> alpha, T const* a, T const* b,
-                Accumulate<T> beta, C* c, C const* bias) {
+  template <class Scalar, class Result>
+  void multiply(memory::Stream<CudaSpace> stream, LtProduct const& kind, Accumulate<Scalar> alpha, Scalar const* a,
+                Scalar const* b, Accumulate<Scalar> beta, Result* c, Result const* bias) {
     if (!try_multiply(stream, kind, alpha, a, b, beta, c, bias))
       throw CudaError("Gemm: cuBLASLt has no algorithm for a product of [" + std::to_string(kind.m) + ", " +
                       std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
                       "]");
   }
   /// Does the same and returns true. Returns false without any work if cuBLASLt has no algorithm for this kind.
-  template <class T, class C>
-  [[nodiscard]] bool try_multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a,
-                                  T const* b, Accumulate<T> beta, C* c, C const* bias) {
+  template <class Scalar, class Result>
+  [[nodiscard]] bool try_multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<Scalar> alpha,
+                                  Scalar const* a, Scalar const* b, Accumulate<Scalar> beta, Result* c,
+                                  Result const* bias) {
     kind.tf32 = tf32_ && kind.type == CUDA_R_32F;
     auto found = plans_.find(kind);
     if (found == plans_.end()) {
@@ -77,7 +78,7 @@ class LtProducts {
     auto const operations = 2.0 * static_cast<double>(kind.batch.count) * static_cast<double>(kind.m) *
                             static_cast<double>(kind.n) * static_cast<double>(kind.k);
     ++stream.queued().kernels;  // TF32 has half the rate of 16-bit factors
-    stream.queued().add_products(kind.tf32 ? 2 * operations : operations, kind.tf32 ? 2 : sizeof(T));
+    stream.queued().add_products(kind.tf32 ? 2 * operations : operations, kind.tf32 ? 2 : sizeof(Scalar));
     return true;
   }
 

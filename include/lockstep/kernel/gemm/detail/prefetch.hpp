@@ -13,14 +13,15 @@ struct Prefetch {
   char const *next = nullptr, *next_end = nullptr;
   Index step = at_once;  ///< bytes from the lines of one request to those of the next
 
-  template <class T>
-  [[nodiscard]] static Prefetch of(T const* first, Index count, T const* second = nullptr, Index second_count = 0) {
+  template <class Scalar>
+  [[nodiscard]] static Prefetch of(Scalar const* first, Index count, Scalar const* second = nullptr,
+                                   Index second_count = 0) {
     return {bytes(first), bytes(first + count), bytes(second), bytes(second + second_count)};
   }
   /// Returns a prefetch of the beginnings of `rows` rows, `stride` elements apart.
-  template <class T>
-  [[nodiscard]] static Prefetch of_rows(T const* first, Index rows, Index stride) {
-    return {bytes(first), bytes(first + rows * stride), nullptr, nullptr, stride * Index{sizeof(T)}};
+  template <class Scalar>
+  [[nodiscard]] static Prefetch of_rows(Scalar const* first, Index rows, Index stride) {
+    return {bytes(first), bytes(first + rows * stride), nullptr, nullptr, stride * Index{sizeof(Scalar)}};
   }
   /// Continues with the second range once the first is finished. Call it from time to time.
   void advance() noexcept {
@@ -38,8 +39,8 @@ struct Prefetch {
   }
 
  private:
-  template <class T>
-  [[nodiscard]] static char const* bytes(T const* p) noexcept {
+  template <class Scalar>
+  [[nodiscard]] static char const* bytes(Scalar const* p) noexcept {
     return static_cast<char const*>(static_cast<void const*>(p));
   }
 };

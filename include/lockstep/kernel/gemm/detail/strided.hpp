@@ -5,9 +5,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A matrix with strides: element (i, j) is at data[i * row + j * column].
-template <class T>
+template <class Scalar>
 struct Strided {
-  T* data;
+  Scalar* data;
   Index row, column;
   /// Returns the part from (i, j) on. A null (empty) matrix stays null.
   [[nodiscard]] Strided at(Index i, Index j) const noexcept {

@@ -20,8 +20,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Number of adjacent channels that a thread of `activate_rows` processes together: with dropout those of one block of
 /// random bits, without it those of one access.
-template <class T, bool drops>
-inline constexpr int activated_together = drops ? 8 : elements_per_access<T>;
+template <class Scalar, bool drops>
+inline constexpr int activated_together = drops ? 8 : elements_per_access<Scalar>;
 
 /// Number of such groups that a thread loads before it computes the first one.
 inline constexpr int activated_in_flight = 2;
@@ -50,15 +50,15 @@ __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, 
 }
 
 /// Rounds and writes a group to an aligned address, 16 bytes at once.
-template <std::size_t count, class Sum, class T>
-__device__ void put_whole(Sum const (&values)[count], T* to) noexcept {
-  T elements[count];
+template <std::size_t count, class Sum, class Scalar>
+__device__ void put_whole(Sum const (&values)[count], Scalar* to) noexcept {
+  Scalar elements[count];
   LOCKSTEP_UNROLL
-  for (int j = 0; j < static_cast<int>(count); ++j) elements[j] = static_cast<T>(values[j]);
+  for (int j = 0; j < static_cast<int>(count); ++j) elements[j] = static_cast<Scalar>(values[j]);
   LOCKSTEP_UNROLL
   for (int part = 0; part < static_cast<int>(sizeof elements / widest_access_bytes); ++part) {
     uint4 piece;
-    std::memcpy(&piece, elements + part * elements_per_access<T>, sizeof piece);
+    std::memcpy(&piece, elements + part * elements_per_access<Scalar>, sizeof piece);
     __stwb(reinterpret_cast<uint4*>(to) + part, piece);
   }
 }
@@ -67,13 +67,14 @@ __device__ void put_whole(Sum const (&values)[count], T* to) noexcept {
 /// in y if `slope` is null. A warp processes one row at a time, `activated_in_flight` groups of channels per lane, so
 /// that it finds the row's sample once. Blocks with the same blockIdx.x process the same channels. If rows are whole
 /// multiples of aligned groups, a lane reads and writes 16 bytes at once, and a group has one block of random bits.
-template <class T, Activation activation, bool drops>
+template <class Scalar, Activation activation, bool drops>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
-    activate_rows(RowDropout<CudaSpace> dropout, Accumulate<T> scale, Index rows, Index width, T* y, T* slope) {
-  using Sum = Accumulate<T>;
-  constexpr int count = activated_together<T, drops>, in_flight = activated_in_flight;
+    activate_rows(RowDropout<CudaSpace> dropout, Accumulate<Scalar> scale, Index rows, Index width, Scalar* y,
+                  Scalar* slope) {
+  using Sum = Accumulate<Scalar>;
+  constexpr int count = activated_together<Scalar, drops>, in_flight = activated_in_flight;
   using Access = VectorizedAccess<count>;
-  T const* const h = slope ? slope : y;
+  Scalar const* const h = slope ? slope : y;
   bool const whole = width % count == 0 && reinterpret_cast<std::uintptr_t>(y) % widest_access_bytes == 0 &&
                      reinterpret_cast<std::uintptr_t>(h) % widest_access_bytes == 0;
   auto const mask = drops ? dropout.mask.resolved() : DropoutMask{};
@@ -88,7 +89,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     }
     auto const* const from = h + row * width;
     if (whole) {
-      constexpr int parts = static_cast<int>(sizeof(T) * count / widest_access_bytes);
+      constexpr int parts = static_cast<int>(sizeof(Scalar) * count / widest_access_bytes);
       uint4 stored[std::size_t{in_flight}][std::size_t{parts}];
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
@@ -99,7 +100,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
-          typename Access::template Values<T> elements;
+          typename Access::template Values<Scalar> elements;
           std::memcpy(static_cast<void*>(elements), stored[i], sizeof elements);
           typename Access::template Values<Sum> values, slopes;
           LOCKSTEP_UNROLL
@@ -131,19 +132,19 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// Queues `activate_rows` for rows [rows, width].
-template <class T>
+template <class Scalar>
 void queue_activation(memory::Stream<CudaSpace> stream, Activation activation, RowDropout<CudaSpace> const& dropout,
-                      Index rows, Index width, T* y, T* slope) {
+                      Index rows, Index width, Scalar* y, Scalar* slope) {
   auto const queue = [&]<bool drops>(std::bool_constant<drops>) {
-    constexpr Index together = Index{warp} * activated_in_flight * activated_together<T, drops>;
+    constexpr Index together = Index{warp} * activated_in_flight * activated_together<Scalar, drops>;
     constexpr Index max_blocks = 65535;
     dim3 const blocks(static_cast<unsigned>((width + together - 1) / together),
                       static_cast<unsigned>(std::min(max_blocks, (rows + warps_per_block - 1) / warps_per_block)));
     launch_grid("kernel::Linear::forward", stream, blocks, threads_per_block,
-                activation == Activation::gelu   ? activate_rows<T, Activation::gelu, drops>
-                : activation == Activation::relu ? activate_rows<T, Activation::relu, drops>
-                                                 : activate_rows<T, Activation::none, drops>,
-                dropout, static_cast<Accumulate<T>>(drops ? dropout.mask.scale() : 1), rows, width, y, slope);
+                activation == Activation::gelu   ? activate_rows<Scalar, Activation::gelu, drops>
+                : activation == Activation::relu ? activate_rows<Scalar, Activation::relu, drops>
+                                                 : activate_rows<Scalar, Activation::none, drops>,
+                dropout, static_cast<Accumulate<Scalar>>(drops ? dropout.mask.scale() : 1), rows, width, y, slope);
   };
   if (dropout.mask.active())
     queue(std::true_type{});

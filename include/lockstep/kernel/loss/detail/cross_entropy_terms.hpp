@@ -31,15 +31,16 @@ struct CrossEntropyTerms {
   [[gnu::always_inline]] constexpr double at_label(Index label) const noexcept { return label_share * weight(label); }
   [[gnu::always_inline]] constexpr double total(Index label) const noexcept { return at_label(label) + each_total; }
   /// Returns the value that smoothing subtracts from a class's gradient, for any label.
-  template <class T>
-  [[gnu::always_inline]] constexpr T share(Index c) const noexcept {
-    return class_weights ? static_cast<T>(each) * static_cast<T>(class_weights[c]) : static_cast<T>(each);
+  template <class Scalar>
+  [[gnu::always_inline]] constexpr Scalar share(Index c) const noexcept {
+    return class_weights ? static_cast<Scalar>(each) * static_cast<Scalar>(class_weights[c])
+                         : static_cast<Scalar>(each);
   }
   /// Returns the weight of class c if the sample's share of it is q.
-  template <class T>
-  [[gnu::always_inline]] constexpr T share(Index c, T q) const noexcept {
-    T const smooth = static_cast<T>(label_share) * q + static_cast<T>(each);
-    return class_weights ? static_cast<T>(class_weights[c]) * smooth : smooth;
+  template <class Scalar>
+  [[gnu::always_inline]] constexpr Scalar share(Index c, Scalar q) const noexcept {
+    Scalar const smooth = static_cast<Scalar>(label_share) * q + static_cast<Scalar>(each);
+    return class_weights ? static_cast<Scalar>(class_weights[c]) * smooth : smooth;
   }
   /// Returns the loss. `log_total` is the logarithm of the sum of exp z, `z` the label's value, and `spread` the sum of
   /// w[c] z[c].

@@ -31,22 +31,22 @@ struct CtcPath {
 };
 
 /// Logarithm of a probability of zero, which can be added to others: possible alignments are far above it.
-template <class T>
-inline constexpr T ctc_log_zero = T(-1e30);
+template <class Scalar>
+inline constexpr Scalar ctc_log_zero = Scalar(-1e30);
 
 /// Returns log(e^a + e^b + e^c).
-template <class T>
-[[nodiscard, gnu::always_inline]] constexpr T log_sum(T a, T b, T c) noexcept {
-  T const ab = a > b ? a : b, maximum = ab > c ? ab : c;
+template <class Scalar>
+[[nodiscard, gnu::always_inline]] constexpr Scalar log_sum(Scalar a, Scalar b, Scalar c) noexcept {
+  Scalar const ab = a > b ? a : b, maximum = ab > c ? ab : c;
   return maximum + log(exp(a - maximum) + exp(b - maximum) + exp(c - maximum));
 }
 
 /// Layout of the kernel's memory.
-template <class T>
+template <class Scalar>
 struct CtcMemory {
-  T* token_states;  ///< [slots, states]: the forward pass's logarithms, shifted so that each token's largest is 0
-  T* normalizers;   ///< [slots]: log sum of e^logits
-  T* row_memory;    ///< [rows, row_elements]
+  Scalar* token_states;  ///< [slots, states]: the forward pass's logarithms, shifted so that each token's largest is 0
+  Scalar* normalizers;   ///< [slots]: log sum of e^logits
+  Scalar* row_memory;    ///< [rows, row_elements]
 
   [[nodiscard]] static constexpr Index states(Index longest_labels) noexcept { return 2 * longest_labels + 1; }
   /// Returns the elements of a row: three for each state, and one for each class.
@@ -56,7 +56,7 @@ struct CtcMemory {
   [[nodiscard]] static constexpr Index elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
     return slots * (states(longest_labels) + 1) + rows * row_elements(longest_labels, classes);
   }
-  [[nodiscard]] static constexpr CtcMemory of(T* memory, Index slots, Index longest_labels) noexcept {
+  [[nodiscard]] static constexpr CtcMemory of(Scalar* memory, Index slots, Index longest_labels) noexcept {
     auto* const normalizers = memory + slots * states(longest_labels);
     return {memory, normalizers, normalizers + slots};
   }

@@ -22,31 +22,31 @@ enum class Centering {
 
 /// Statistics of each row for the backward pass: row r has element r * stride. A null mean means zero, and is not
 /// written.
-template <class T>
+template <class Scalar>
 struct RowStatistics {
-  T *mean, *reciprocal;
+  Scalar *mean, *reciprocal;
   Index stride;
 };
 
 /// Inputs of a norm's backward pass, and the gradients of the rows. `other_gradient` is a further gradient of the sum,
 /// or null.
-template <class T>
+template <class Scalar>
 struct NormGradients {
   Index rows, width;
-  T const *dy, *norm_input;
-  RowStatistics<Accumulate<T> const> statistics;
-  T const* other_gradient;
+  Scalar const *dy, *norm_input;
+  RowStatistics<Accumulate<Scalar> const> statistics;
+  Scalar const* other_gradient;
   RowDropout<CudaSpace> dropout;
-  Accumulate<T> const* weight;
-  T* dx;
+  Accumulate<Scalar> const* weight;
+  Scalar* dx;
   Write dx_write;
-  T* dresidual;
+  Scalar* dresidual;
   Write dresidual_write;
 
-  [[nodiscard]] __device__ Accumulate<T> mean(Index row) const noexcept {
-    return statistics.mean ? statistics.mean[row * statistics.stride] : Accumulate<T>{0};
+  [[nodiscard]] __device__ Accumulate<Scalar> mean(Index row) const noexcept {
+    return statistics.mean ? statistics.mean[row * statistics.stride] : Accumulate<Scalar>{0};
   }
-  [[nodiscard]] __device__ Accumulate<T> reciprocal(Index row) const noexcept {
+  [[nodiscard]] __device__ Accumulate<Scalar> reciprocal(Index row) const noexcept {
     return statistics.reciprocal[row * statistics.stride];
   }
 };
@@ -57,21 +57,21 @@ inline constexpr std::size_t norm_parameters = centre == Centering::mean ? 2 : 1
 
 /// Groups of 16 bytes that a thread holds of a row. The backward pass also holds the sums of its columns: 128 registers
 /// suffice for all of them.
-template <class T>
-inline constexpr int normalized_groups = held_groups<T>(32);
-template <class T>
-inline constexpr int differentiated_groups = held_groups<T>(sizeof(T) == 2 ? 24 : 16);
+template <class Scalar>
+inline constexpr int normalized_groups = held_groups<Scalar>(32);
+template <class Scalar>
+inline constexpr int differentiated_groups = held_groups<Scalar>(sizeof(Scalar) == 2 ? 24 : 16);
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Normalises rows. A team processes one row, which it reads once and keeps in registers.
-template <class T, Centering centre, bool wide>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof(T) == 2 ? 3 : 2 : 1)
-    normalize_rows(RowTeams teams, Index rows, T const* x, Residual<T, CudaSpace> residual, Accumulate<T> const* weight,
-                   Accumulate<T> const* bias, Accumulate<T> epsilon, T* norm_input,
-                   RowStatistics<Accumulate<T>> statistics, T* y) {
-  using Sum = Accumulate<T>;
-  using Part = RowPart<T, normalized_groups<T>, wide>;
+template <class Scalar, Centering centre, bool wide>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof(Scalar) == 2 ? 3 : 2 : 1)
+    normalize_rows(RowTeams teams, Index rows, Scalar const* x, Residual<Scalar, CudaSpace> residual,
+                   Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias, Accumulate<Scalar> epsilon,
+                   Scalar* norm_input, RowStatistics<Accumulate<Scalar>> statistics, Scalar* y) {
+  using Sum = Accumulate<Scalar>;
+  using Part = RowPart<Scalar, normalized_groups<Scalar>, wide>;
   Index const width = teams.width;
   auto const count = static_cast<Sum>(teams.width);
   auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
@@ -88,7 +88,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof
     if (residual.value.data) {
       typename Part::Held added;
       part.load(residual.value.data + at, added);
-      DroppedRow<T> const dropout(residual.dropout, min(row, rows - 1), width);
+      DroppedRow<Scalar> const dropout(residual.dropout, min(row, rows - 1), width);
       auto const kept = part.kept(dropout);
       for_constants<Part::groups>([&](auto g) {
         if (!part.has(g)) return;
@@ -138,11 +138,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof
 
 /// Writes the sums of columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then the warps in
 /// order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is null.
-template <class T, std::size_t groups, std::size_t targets, class Sum>
-__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][elements_per_access<T>][targets],
+template <class Scalar, std::size_t groups, std::size_t targets, class Sum>
+__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][elements_per_access<Scalar>][targets],
                                   Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
                                   ColumnTarget<Sum> second) noexcept {
-  constexpr int size = elements_per_access<T>,
+  constexpr int size = elements_per_access<Scalar>,
                 of_warp = static_cast<int>(warp) * size;  // columns of a warp's group at most
   __shared__ Sum shared[targets][warps_per_block][static_cast<std::size_t>(of_warp)];
   auto const columns = teams.lanes * size;
@@ -174,12 +174,12 @@ __device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][ele
 
 /// Computes dx and dresidual, and the parameters' gradients over each block's chunk of rows. A team processes one row,
 /// which it reads once and keeps in registers.
-template <class T, Centering centre, bool wide>
+template <class Scalar, Centering centre, bool wide>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
-    differentiate_rows(RowTeams teams, NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
-                       ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
-  using Sum = Accumulate<T>;
-  using Part = RowPart<T, differentiated_groups<T>, wide>;
+    differentiate_rows(RowTeams teams, NormGradients<Scalar> in, Index chunk_rows, Accumulate<Scalar>* partial,
+                       ColumnTarget<Accumulate<Scalar>> dweight, ColumnTarget<Accumulate<Scalar>> dbias) {
+  using Sum = Accumulate<Scalar>;
+  using Part = RowPart<Scalar, differentiated_groups<Scalar>, wide>;
   Index const width = teams.width, chunk = blockIdx.x;
   auto const count = static_cast<Sum>(teams.width);
   auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
@@ -195,7 +195,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
     part.load(in.dy + at, dy);
     part.load(in.norm_input + at, norm_input);
     auto const mean = active ? in.mean(row) : Sum{0}, reciprocal = active ? in.reciprocal(row) : Sum{0};
-    DroppedRow<T> const dropout(in.dropout, min(row, in.rows - 1), width);
+    DroppedRow<Scalar> const dropout(in.dropout, min(row, in.rows - 1), width);
     auto const kept = in.dresidual ? part.kept(dropout) : 0u;
     auto const unpack = [&](auto g) {  // dy, the weight, and the normalised values
       Part::numbers(dy.group[g], gradients);
@@ -232,22 +232,22 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
       part.put(g, gradients, in.dresidual + at, in.dresidual_write);
     });
   }
-  put_sums_of_teams<T>(teams, of_columns, chunk, Index{gridDim.x}, partial, dweight, dbias);
+  put_sums_of_teams<Scalar>(teams, of_columns, chunk, Index{gridDim.x}, partial, dweight, dbias);
 }
 
 /// Computes dx and dresidual of rows that are too long for registers. One warp processes one row, a lane some adjacent
 /// elements at a time.
-template <class T, Centering centre>
-LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<T> in) {
-  using Sum = Accumulate<T>;
-  using Access = WidestAccess<T>;
+template <class Scalar, Centering centre>
+LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<Scalar> in) {
+  using Sum = Accumulate<Scalar>;
+  using Access = WidestAccess<Scalar>;
   constexpr Index step = Index{warp} * Access::size;
   auto const width = in.width;
   auto const count = static_cast<Sum>(width);
-  AccessNumbers<T> gradients, inputs, others;
+  AccessNumbers<Scalar> gradients, inputs, others;
   for (auto row = grid_warp(); row < in.rows; row += grid_warps()) {
     auto const at = row * width;
-    DroppedRow<T> of_row(in.dropout, row, width);
+    DroppedRow<Scalar> of_row(in.dropout, row, width);
     auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
     auto const load = [&](Access const& access) {  // dy, the weight, and the normalised values
       access.load_as(in.dy + at, gradients);
@@ -285,29 +285,30 @@ LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<T> in) {
 
 /// Normalises rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a
 /// time. A lane processes the same columns in each pass, so it reads only its own writes.
-template <class T, Centering centre>
-LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
-                                              Accumulate<T> const* weight, Accumulate<T> const* bias,
-                                              Accumulate<T> epsilon, T* norm_input,
-                                              RowStatistics<Accumulate<T>> statistics, T* y) {
-  using Sum = Accumulate<T>;
-  using Access = WidestAccess<T>;
+template <class Scalar, Centering centre>
+LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, Scalar const* x,
+                                              Residual<Scalar, CudaSpace> residual, Accumulate<Scalar> const* weight,
+                                              Accumulate<Scalar> const* bias, Accumulate<Scalar> epsilon,
+                                              Scalar* norm_input, RowStatistics<Accumulate<Scalar>> statistics,
+                                              Scalar* y) {
+  using Sum = Accumulate<Scalar>;
+  using Access = WidestAccess<Scalar>;
   constexpr Index step = Index{warp} * Access::size;
   auto const count = static_cast<Sum>(width);
-  AccessNumbers<T> values, others;
+  AccessNumbers<Scalar> values, others;
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
     auto const at = row * width;
-    T const* from = x + at;
+    Scalar const* from = x + at;
     Sum sum = 0;
     if (residual.value.data) {
       auto* const to = (norm_input ? norm_input : y) + at;
-      DroppedRow<T> dropout(residual.dropout, row, width);
+      DroppedRow<Scalar> dropout(residual.dropout, row, width);
       for (auto first = lane() * Access::size; first < width; first += step) {
         Access const access(first, width);
         access.load_as(from, values);
         access.load_as(residual.value.data + at, others);
         for (int j = 0; j < access.size; ++j) {
-          auto const rounded = static_cast<T>(values[j] + rounded_product(others[j], dropout.factor(first + j)));
+          auto const rounded = static_cast<Scalar>(values[j] + rounded_product(others[j], dropout.factor(first + j)));
           values[j] = static_cast<Sum>(rounded);  // normalise the value that is stored
           sum += values[j];
         }
@@ -348,12 +349,12 @@ LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, T const* 
 }
 
 /// Term of the parameters' sums over rows.
-template <class T, Centering centre>
+template <class Scalar, Centering centre>
 struct NormParameterTerm {
-  NormGradients<T> in;
+  NormGradients<Scalar> in;
 
-  __device__ void operator()(Index row, Index column, Accumulate<T> (&sums)[norm_parameters<centre>]) const {
-    using Sum = Accumulate<T>;
+  __device__ void operator()(Index row, Index column, Accumulate<Scalar> (&sums)[norm_parameters<centre>]) const {
+    using Sum = Accumulate<Scalar>;
     auto const at = row * in.width + column;
     auto const d = static_cast<Sum>(in.dy[at]);
     sums[0] += d * ((static_cast<Sum>(in.norm_input[at]) - in.mean(row)) * in.reciprocal(row));
@@ -378,46 +379,47 @@ struct NormParameterTerm {
 }
 
 /// Normalises rows: see LayerNorm::forward and RMSNorm::forward. A null bias is zero.
-template <Centering centre, class T>
-void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
-               Residual<T, CudaSpace> residual, Accumulate<T> const* weight, Accumulate<T> const* bias,
-               Accumulate<T> epsilon, T* norm_input, RowStatistics<Accumulate<T>> statistics, T* y) {
-  if (!RowTeams::fit<T, normalized_groups<T>>(width))
-    return launch(name, stream, rows * warp, normalize_long_rows<T, centre>, rows, width, x, residual, weight, bias,
-                  epsilon, norm_input, statistics, y);
-  auto const teams = RowTeams::of<T, normalized_groups<T>>(
+template <Centering centre, class Scalar>
+void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Scalar const* x,
+               Residual<Scalar, CudaSpace> residual, Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias,
+               Accumulate<Scalar> epsilon, Scalar* norm_input, RowStatistics<Accumulate<Scalar>> statistics,
+               Scalar* y) {
+  if (!RowTeams::fit<Scalar, normalized_groups<Scalar>>(width))
+    return launch(name, stream, rows * warp, normalize_long_rows<Scalar, centre>, rows, width, x, residual, weight,
+                  bias, epsilon, norm_input, statistics, y);
+  auto const teams = RowTeams::of<Scalar, normalized_groups<Scalar>>(
       width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(norm_input) && is_aligned(y),
       is_aligned(weight) && is_aligned(bias));
   auto const blocks = std::min<Index>((rows + teams.rows_per_block() - 1) / teams.rows_per_block(), Index{1} << 20);
   launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(),
-              teams.wide ? normalize_rows<T, centre, true> : normalize_rows<T, centre, false>, teams, rows, x, residual,
-              weight, bias, epsilon, norm_input, statistics, y);
+              teams.wide ? normalize_rows<Scalar, centre, true> : normalize_rows<Scalar, centre, false>, teams, rows, x,
+              residual, weight, bias, epsilon, norm_input, statistics, y);
 }
 
 /// Computes all gradients of a norm. If a team's registers hold a row, one kernel computes the gradients of the rows
 /// and the parameters' sums over chunks of rows, and each row is read once.
 /// @shape partial [norm_parameters<centre> * row_partials(rows, width)], overwritten
-template <Centering centre, class T>
-void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
-                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> dweight,
-                        ColumnTarget<Accumulate<T>> dbias = {}) {
-  using Sum = Accumulate<T>;
+template <Centering centre, class Scalar>
+void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<Scalar> const& in,
+                        Accumulate<Scalar>* partial, ColumnTarget<Accumulate<Scalar>> dweight,
+                        ColumnTarget<Accumulate<Scalar>> dbias = {}) {
+  using Sum = Accumulate<Scalar>;
   constexpr auto parameters = norm_parameters<centre>;
-  if (!RowTeams::fit<T, differentiated_groups<T>>(in.width)) {
+  if (!RowTeams::fit<Scalar, differentiated_groups<Scalar>>(in.width)) {
     // Parameters first: dx may overwrite dy.
-    sum_columns<Sum, parameters>(name, stream, in.rows, in.width, NormParameterTerm<T, centre>{in}, partial, dweight,
-                                 dbias);
-    return launch(name, stream, in.rows * warp, differentiate_long_rows<T, centre>, in);
+    sum_columns<Sum, parameters>(name, stream, in.rows, in.width, NormParameterTerm<Scalar, centre>{in}, partial,
+                                 dweight, dbias);
+    return launch(name, stream, in.rows * warp, differentiate_long_rows<Scalar, centre>, in);
   }
-  auto const teams = RowTeams::of<T, differentiated_groups<T>>(in.width,
-                                                               is_aligned(in.dy) && is_aligned(in.norm_input) &&
-                                                                   is_aligned(in.other_gradient) && is_aligned(in.dx) &&
-                                                                   is_aligned(in.dresidual),
-                                                               is_aligned(in.weight));
+  auto const teams = RowTeams::of<Scalar, differentiated_groups<Scalar>>(
+      in.width,
+      is_aligned(in.dy) && is_aligned(in.norm_input) && is_aligned(in.other_gradient) && is_aligned(in.dx) &&
+          is_aligned(in.dresidual),
+      is_aligned(in.weight));
   auto const chunks = row_chunks(in.rows);
   launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(),
-              teams.wide ? differentiate_rows<T, centre, true> : differentiate_rows<T, centre, false>, teams, in,
-              row_chunk(in.rows), chunks > 1 ? partial : nullptr, dweight, dbias);
+              teams.wide ? differentiate_rows<Scalar, centre, true> : differentiate_rows<Scalar, centre, false>, teams,
+              in, row_chunk(in.rows), chunks > 1 ? partial : nullptr, dweight, dbias);
   finish_columns<Sum, parameters>(name, stream, chunks, in.width, partial, dweight, dbias);
 }
 

@@ -14,22 +14,23 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes y = dropout(x), or adds it to y, for `count` elements from column `first` of a row.
-template <class T>
+template <class Scalar>
 [[gnu::always_inline]] inline void dropout_row(RowDropout<HostSpace> const& dropout, Index row, Index width,
-                                               Index first, Index count, T const* x, T* y, Write write) noexcept {
+                                               Index first, Index count, Scalar const* x, Scalar* y,
+                                               Write write) noexcept {
   apply_dropout(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
 }
 
 /// Computes to += x.
-template <class T>
-[[gnu::always_inline]] inline void add_to_row(T const* x, T* __restrict to, Index width) noexcept {
+template <class Scalar>
+[[gnu::always_inline]] inline void add_to_row(Scalar const* x, Scalar* __restrict to, Index width) noexcept {
   for (Index c = 0; c < width; ++c) to[c] += x[c];
 }
 
 /// Computes to = x + dropout(the row of a residual, which must not be null). The row may be `to`.
-template <class T>
-[[gnu::always_inline]] inline void add_residual(T const* x, Residual<T, HostSpace> const& residual, Index row,
-                                                Index width, T* to) noexcept {
+template <class Scalar>
+[[gnu::always_inline]] inline void add_residual(Scalar const* x, Residual<Scalar, HostSpace> const& residual, Index row,
+                                                Index width, Scalar* to) noexcept {
   auto const* const value = residual.value.data + row * width;
   if (value == to) {
     if (residual.dropout.mask.active())

@@ -11,20 +11,21 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes y = weight * x / root, with root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline T rms_row(Vectors<bytes> vectors, T const* x, T const* weight, T epsilon, T* y,
-                                        Index width) noexcept {
-  T const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<T>(width) + epsilon);
+template <std::size_t bytes, class Scalar>
+[[gnu::always_inline]] inline Scalar rms_row(Vectors<bytes> vectors, Scalar const* x, Scalar const* weight,
+                                             Scalar epsilon, Scalar* y, Index width) noexcept {
+  Scalar const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<Scalar>(width) + epsilon);
   for (Index c = 0; c < width; ++c) y[c] = weight[c] * (x[c] * reciprocal);
   return reciprocal;
 }
 
 /// Computes dweight += dy * n for n = x * reciprocal. Returns the mean over c of dy * weight * n.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline T add_rms_row(Vectors<bytes>, T const* dy, T const* x, T const* weight, T reciprocal,
-                                            T* __restrict dweight, Index width) noexcept {
-  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
-  Lanes<T, bytes> projections[64 / bytes]{}, d, s, w, sum;
+template <std::size_t bytes, class Scalar>
+[[gnu::always_inline]] inline Scalar add_rms_row(Vectors<bytes>, Scalar const* dy, Scalar const* x,
+                                                 Scalar const* weight, Scalar reciprocal, Scalar* __restrict dweight,
+                                                 Index width) noexcept {
+  constexpr Index lanes = LanesOf<Scalar>::count, each = LanesOf<Scalar, bytes>::count;
+  Lanes<Scalar, bytes> projections[64 / bytes]{}, d, s, w, sum;
   Index c = 0;
   for (; c + lanes <= width; c += lanes) {
 #pragma GCC unroll 4
@@ -39,30 +40,32 @@ template <std::size_t bytes, class T>
       store(dweight + c + p, sum);
     }
   }
-  T projection = reduced<T, Reduction::sum>(projections);
+  Scalar projection = reduced<Scalar, Reduction::sum>(projections);
   for (; c < width; ++c) {
-    T const dn = dy[c] * (x[c] * reciprocal);
+    Scalar const dn = dy[c] * (x[c] * reciprocal);
     projection += dn * weight[c];
     dweight[c] += dn;
   }
-  return projection / static_cast<T>(width);
+  return projection / static_cast<Scalar>(width);
 }
 
 /// Computes `to = reciprocal * (dy * weight - n * projection) + other_gradient` for `count` elements of a row.
 /// `other_gradient` is a further gradient of x, or null.
-template <class T>
-[[gnu::always_inline]] inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal,
-                                                         T projection, T const* other_gradient, T* __restrict to,
+template <class Scalar>
+[[gnu::always_inline]] inline void differentiate_rms_row(Scalar const* dy, Scalar const* x, Scalar const* weight,
+                                                         Scalar reciprocal, Scalar projection,
+                                                         Scalar const* other_gradient, Scalar* __restrict to,
                                                          Index count) noexcept {
-  T const slope = reciprocal * projection;
+  Scalar const slope = reciprocal * projection;
   for (Index c = 0; c < count; ++c) to[c] = reciprocal * (dy[c] * weight[c] - x[c] * slope);
   if (other_gradient)
     for (Index c = 0; c < count; ++c) to[c] += other_gradient[c];
 }
 
 /// Computes to = x, or adds x to it.
-template <class T>
-[[gnu::always_inline]] inline void write_row(T const* __restrict x, T* to, Index count, Write write) noexcept {
+template <class Scalar>
+[[gnu::always_inline]] inline void write_row(Scalar const* __restrict x, Scalar* to, Index count,
+                                             Write write) noexcept {
   if (write == Write::overwrite) {
     for (Index c = 0; c < count; ++c) to[c] = x[c];
   } else {

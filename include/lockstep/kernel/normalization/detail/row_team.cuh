@@ -17,9 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Number of 16-byte groups of a row that one thread holds in registers, for `elements` elements, or a quarter of them
 /// in double.
-template <class T>
+template <class Scalar>
 [[nodiscard]] constexpr int held_groups(int elements) noexcept {
-  return (sizeof(T) == sizeof(double) ? elements / 4 : elements) / elements_per_access<T>;
+  return (sizeof(Scalar) == sizeof(double) ? elements / 4 : elements) / elements_per_access<Scalar>;
 }
 
 /// Returns whether accesses of 16 bytes are possible at this address. True for null, which is not accessed.
@@ -39,15 +39,15 @@ struct RowTeams {
   bool factors_wide;  ///< and in the vectors of parameters
 
   /// Returns whether a team's registers hold a row, if each thread has up to `groups` groups.
-  template <class T, int groups>
+  template <class Scalar, int groups>
   [[nodiscard]] static constexpr bool fit(Index width) noexcept {
-    return width <= Index{max_threads} * groups * elements_per_access<T>;
+    return width <= Index{max_threads} * groups * elements_per_access<Scalar>;
   }
   /// Teams for rows that fit.
-  template <class T, int groups>
+  template <class Scalar, int groups>
   [[nodiscard]] static RowTeams of(Index width, bool aligned, bool factors_aligned) noexcept {
-    constexpr int held = groups * elements_per_access<T>;
-    auto const whole = width % elements_per_access<T> == 0;
+    constexpr int held = groups * elements_per_access<Scalar>;
+    auto const whole = width % elements_per_access<Scalar> == 0;
     auto const lanes = std::bit_ceil(static_cast<unsigned>((width + held - 1) / held));
     return {static_cast<int>(width), static_cast<int>(std::max(lanes, 4u)), whole && aligned, whole && factors_aligned};
   }
@@ -82,12 +82,12 @@ __device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
 
 /// One thread's part of a row: groups of adjacent elements, `lanes` groups apart. An inactive thread has no elements.
 /// Matrices are accessed 16 bytes at a time if they are `wide`, otherwise element by element, with equal results.
-template <class T, int max_groups, bool wide>
+template <class Scalar, int max_groups, bool wide>
 class RowPart {
  public:
-  static constexpr int groups = max_groups, size = elements_per_access<T>;
-  using Number = Accumulate<T>;
-  using Numbers = AccessNumbers<T>;
+  static constexpr int groups = max_groups, size = elements_per_access<Scalar>;
+  using Number = Accumulate<Scalar>;
+  using Numbers = AccessNumbers<Scalar>;
   /// Stored elements, in registers.
   struct Held {
     uint4 group[static_cast<std::size_t>(RowPart::groups)];
@@ -105,7 +105,7 @@ class RowPart {
   [[nodiscard]] __device__ bool has(int group, int j) const noexcept { return first(group) + (wide ? 0 : j) < width_; }
 
   /// Returns bit group * size + j for each of the thread's elements that dropout keeps. Loads are waited for meanwhile.
-  __device__ unsigned kept(DroppedRow<T> const& row) const noexcept {
+  __device__ unsigned kept(DroppedRow<Scalar> const& row) const noexcept {
     if (!row.drops()) return ~0u;
     unsigned bits = 0;
     for_constants<groups>([&](auto g) {
@@ -120,45 +120,46 @@ class RowPart {
   }
 
   /// Loads all groups at once. Absent elements are zero.
-  __device__ void load(T const* row, Held& held) const noexcept {
+  __device__ void load(Scalar const* row, Held& held) const noexcept {
     if constexpr (wide) {
       for_constants<groups>(
           [&](auto g) { held.group[g] = has(g) ? *reinterpret_cast<uint4 const*>(row + first(g)) : uint4{}; });
     } else {
       for_constants<groups>([&](auto g) {
-        T elements[static_cast<std::size_t>(size)];
-        for (int j = 0; j < size; ++j) elements[j] = has(g, j) ? row[first(g) + j] : T{};
+        Scalar elements[static_cast<std::size_t>(size)];
+        for (int j = 0; j < size; ++j) elements[j] = has(g, j) ? row[first(g) + j] : Scalar{};
         std::memcpy(&held.group[g], elements, sizeof elements);
       });
     }
   }
   /// Loads a group of a further row as numbers. Absent elements are zero.
-  __device__ void load_numbers(int group, T const* row, Numbers& x) const noexcept {
-    T elements[static_cast<std::size_t>(size)];
+  __device__ void load_numbers(int group, Scalar const* row, Numbers& x) const noexcept {
+    Scalar elements[static_cast<std::size_t>(size)];
     load_elements(group, row + first(group), elements);
     for (int j = 0; j < size; ++j) x[j] = static_cast<Number>(elements[j]);
   }
   /// Stores one group's numbers, rounded, or adds them to the stored ones.
-  __device__ void put(int group, Numbers const& x, T* row, Write write) const noexcept {
+  __device__ void put(int group, Numbers const& x, Scalar* row, Write write) const noexcept {
     if (!has(group)) return;
     auto* const to = row + first(group);
-    T elements[static_cast<std::size_t>(size)];
+    Scalar elements[static_cast<std::size_t>(size)];
     if (write == Write::add) load_elements(group, to, elements);
     for (int j = 0; j < size; ++j)
-      elements[j] = static_cast<T>(write == Write::add ? rounded_sum(static_cast<Number>(elements[j]), x[j]) : x[j]);
+      elements[j] =
+          static_cast<Scalar>(write == Write::add ? rounded_sum(static_cast<Number>(elements[j]), x[j]) : x[j]);
     store(group, elements, row);
   }
   /// Returns the held group as numbers.
   __device__ static void numbers(uint4 const& group, Numbers& x) noexcept {
-    T elements[static_cast<std::size_t>(size)];
+    Scalar elements[static_cast<std::size_t>(size)];
     std::memcpy(static_cast<void*>(elements), &group, sizeof elements);
     for (int j = 0; j < size; ++j) x[j] = static_cast<Number>(elements[j]);
   }
   /// Rounds x to the stored type, and stores it unless `row` is null.
-  __device__ void hold(int group, Numbers& x, uint4& held, T* row) const noexcept {
-    T elements[static_cast<std::size_t>(size)];
+  __device__ void hold(int group, Numbers& x, uint4& held, Scalar* row) const noexcept {
+    Scalar elements[static_cast<std::size_t>(size)];
     for (int j = 0; j < size; ++j) {
-      elements[j] = static_cast<T>(x[j]);
+      elements[j] = static_cast<Scalar>(x[j]);
       x[j] = static_cast<Number>(elements[j]);
     }
     std::memcpy(&held, elements, sizeof elements);
@@ -178,15 +179,17 @@ class RowPart {
   }
 
  private:
-  __device__ void load_elements(int group, T const* from, T (&to)[static_cast<std::size_t>(size)]) const noexcept {
+  __device__ void load_elements(int group, Scalar const* from,
+                                Scalar (&to)[static_cast<std::size_t>(size)]) const noexcept {
     if constexpr (wide) {
       uint4 const piece = *reinterpret_cast<uint4 const*>(from);
       std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
     } else {
-      for (int j = 0; j < size; ++j) to[j] = has(group, j) ? from[j] : T{};
+      for (int j = 0; j < size; ++j) to[j] = has(group, j) ? from[j] : Scalar{};
     }
   }
-  __device__ void store(int group, T const (&elements)[static_cast<std::size_t>(size)], T* row) const noexcept {
+  __device__ void store(int group, Scalar const (&elements)[static_cast<std::size_t>(size)],
+                        Scalar* row) const noexcept {
     auto* const to = row + first(group);
     if constexpr (wide) {
       uint4 piece;

@@ -14,11 +14,11 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Each warp processes `together` adjacent slots: several at once if `lanes` lanes are enough for a slot. A lane finds
 /// the sequence of one slot and shares it. It keeps its channels of a sequence for the sequence's further slots.
-template <class T, class Divisor>
+template <class Scalar, class Divisor>
 LOCKSTEP_CUDA_KERNEL void spread(SequenceLayout<CudaSpace> layout, Index width, int lanes, int together,
-                                 Divisor divisor, T const* dy, T* dx, Write write) {
-  using Access = WidestAccess<T>;
-  using Sum = Accumulate<T>;
+                                 Divisor divisor, Scalar const* dy, Scalar* dx, Write write) {
+  using Access = WidestAccess<Scalar>;
+  using Sum = Accumulate<Scalar>;
   auto const at_once = static_cast<int>(warp) / lanes, own = static_cast<int>(lane()) / lanes;
   auto const first = static_cast<int>(lane()) % lanes * Access::size;
   for (auto begin = grid_warp() * together; begin < layout.slots; begin += grid_warps() * together) {
@@ -27,7 +27,7 @@ LOCKSTEP_CUDA_KERNEL void spread(SequenceLayout<CudaSpace> layout, Index width, 
     auto const divisor_of_this_lane = divisor(row, slot_of_this_lane);
     for (Index tile = 0; tile < width; tile += Index{warp} * Access::size) {
       Access const access(tile + first, width);
-      AccessNumbers<T> values = {};
+      AccessNumbers<Scalar> values = {};
       Index row_of_values = -1;
       for (int k = own; k - own < count; k += at_once) {
         auto const source = min(k, count - 1);
@@ -35,7 +35,7 @@ LOCKSTEP_CUDA_KERNEL void spread(SequenceLayout<CudaSpace> layout, Index width, 
         if (k >= count || access.first() >= width) continue;
         auto* const to = dx + (begin + k) * width;
         if (parts == 0) {
-          if (write == Write::overwrite) access.put(AccessNumbers<T>{}, to);
+          if (write == Write::overwrite) access.put(AccessNumbers<Scalar>{}, to);
           continue;
         }
         if (from != row_of_values) {
@@ -54,17 +54,18 @@ LOCKSTEP_CUDA_KERNEL void spread(SequenceLayout<CudaSpace> layout, Index width, 
 /// Computes dx[slot] = dy[row] / d for the slots of each sequence, where d = divisor(row, slot), or zero if d is zero;
 /// or adds it to dx.
 /// @shape dy [layout.rows, width]   @shape dx [layout.slots, width]
-template <class T, class Divisor>
+template <class Scalar, class Divisor>
 void spread_sequences(char const* name, memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Index width,
-                      Divisor const& divisor, T const* dy, T* dx, Write write) {
+                      Divisor const& divisor, Scalar const* dy, Scalar* dx, Write write) {
   constexpr Index busy = 8192;  // warps that a large device runs at once
-  auto const groups = std::clamp<Index>((width + elements_per_access<T> - 1) / elements_per_access<T>, 1, warp);
+  auto const groups =
+      std::clamp<Index>((width + elements_per_access<Scalar> - 1) / elements_per_access<Scalar>, 1, warp);
   auto const lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(groups)));
   auto const share =
       static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp<Index>(layout.slots / busy, 1, warp))));
   auto const together = std::max(share, static_cast<int>(warp) / lanes);
-  launch(name, stream, (layout.slots + together - 1) / together * Index{warp}, spread<T, Divisor>, layout, width, lanes,
-         together, divisor, dy, dx, write);
+  launch(name, stream, (layout.slots + together - 1) / together * Index{warp}, spread<Scalar, Divisor>, layout, width,
+         lanes, together, divisor, dy, dx, write);
 }
 
 }}}  // namespace lockstep::kernel::detail

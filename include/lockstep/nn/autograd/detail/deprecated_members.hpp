@@ -18,17 +18,17 @@ class DeprecatedMembers {
   [[deprecated("Context::release_until_backward")]] void set_aside(Variable const& x) {
     self().release_until_backward(x);
   }
-  template <class Variable, class F>
-  [[deprecated("Context::on_recompute")]] void can_make_again(Variable const& x, F f) {
+  template <class Variable, class Function>
+  [[deprecated("Context::on_recompute")]] void can_make_again(Variable const& x, Function f) {
     self().on_recompute(x, f);
   }
   template <class Variable>
   [[deprecated("Context::saved_value"), nodiscard]] auto value_of(Variable const& x) {
     return self().saved_value(x);
   }
-  template <class T>
-  [[deprecated("Context::persistent"), nodiscard]] T& kept(void const* owner) {
-    return self().template persistent<T>(owner);
+  template <class Element>
+  [[deprecated("Context::persistent"), nodiscard]] Element& kept(void const* owner) {
+    return self().template persistent<Element>(owner);
   }
   [[deprecated("Context::add_use")]] void expect_use(Parameter const& p) { self().add_use(p); }
   [[deprecated("Context::finish_use")]] void used(Parameter const& p) { self().finish_use(p); }

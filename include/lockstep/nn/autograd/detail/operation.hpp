@@ -42,9 +42,9 @@ void record_operation(Context& context, Operation<Context> const& operation, cha
 }
 
 /// Returns the addresses of the parameters of a std::tie.
-template <class... P>
-[[nodiscard]] std::array<Parameter const*, sizeof...(P)> addresses(std::tuple<P const&...> const& parameters) {
-  return std::apply([](auto const&... p) { return std::array<Parameter const*, sizeof...(P)>{&p...}; }, parameters);
+template <class... Each>
+[[nodiscard]] std::array<Parameter const*, sizeof...(Each)> addresses(std::tuple<Each const&...> const& parameters) {
+  return std::apply([](auto const&... p) { return std::array<Parameter const*, sizeof...(Each)>{&p...}; }, parameters);
 }
 
 }}}  // namespace lockstep::nn::detail

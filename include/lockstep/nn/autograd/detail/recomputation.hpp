@@ -36,8 +36,8 @@ class ContextMark {
 
 /// Runs forward and backward of a recomputed f, whose random operations follow the first `random` ones. `gradient` is
 /// its output's gradient.
-template <class Context, class F>
-void recompute_backward(Context& context, F const& f, std::uint64_t random, typename Context::Scalar* gradient) {
+template <class Context, class Function>
+void recompute_backward(Context& context, Function const& f, std::uint64_t random, typename Context::Scalar* gradient) {
   ContextMark<Context> const start(context);
   context.random().rewind(random);
   bool const before = context.tape().set_recomputing(true);
@@ -48,10 +48,11 @@ void recompute_backward(Context& context, F const& f, std::uint64_t random, type
 }
 
 /// Registers a closure that runs f again in backward, for the gradient of `output`.
-template <class Context, class F, class Output, class... Inputs>
-void record_recompute(Context& context, F f, std::uint64_t random, Output const& output, Inputs const&... inputs) {
+template <class Context, class Function, class Output, class... Inputs>
+void record_recompute(Context& context, Function f, std::uint64_t random, Output const& output,
+                      Inputs const&... inputs) {
   struct Closure {
-    F f;
+    Function f;
     std::uint64_t random;
     GradientSlot<typename Context::Scalar>* output;
     std::tuple<Inputs...> inputs;
@@ -66,12 +67,12 @@ void record_recompute(Context& context, F f, std::uint64_t random, Output const&
                c.arena().finish_producer(*here.output);
              }});
   if (auto* const tracer = context.tracer())
-    tracer->registered(tape.size() - 1, typeid(F).name(), {}, tape.recomputing());
+    tracer->registered(tape.size() - 1, typeid(Function).name(), {}, tape.recomputing());
 }
 
 /// Implements Context::recompute.
-template <class Context, class F, class... Inputs>
-[[nodiscard]] auto recompute(Context& context, F f, Inputs const&... inputs) {
+template <class Context, class Function, class... Inputs>
+[[nodiscard]] auto recompute(Context& context, Function f, Inputs const&... inputs) {
   ContextMark<Context> const start(context);
   auto const random = context.random().operations();
   auto const result = f(context);

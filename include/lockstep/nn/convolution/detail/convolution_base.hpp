@@ -26,8 +26,8 @@ class ConvolutionBase {
   }
 
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, BatchTensor X>
-  VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
+  template <class Context, BatchTensor Input>
+  VariableOf<Context, Dims + 2> forward(Context&, Input const& x) const {
     return reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
   /// Rejects a Variable of the wrong rank at compile time.

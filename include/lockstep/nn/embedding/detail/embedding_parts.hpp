@@ -36,8 +36,8 @@ template <kernel::Arrangement arrangement, class... Segment>
   return std::apply([](auto const&... segment) { return std::tuple_cat(tables_of(segment)...); }, segments.all);
 }
 
-template <class C, class Space>
-concept IdColumn = SequenceColumn<C, Space> && requires(C const& column) {
+template <class Column, class Space>
+concept IdColumn = SequenceColumn<Column, Space> && requires(Column const& column) {
   { column.values.data } -> std::convertible_to<std::int32_t const*>;
 };
 

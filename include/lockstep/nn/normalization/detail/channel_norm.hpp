@@ -19,8 +19,8 @@ class ChannelNorm {
   [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, BatchTensor X>
-  VariableOf<Context, 2> forward(Context&, X const& x) const {
+  template <class Context, BatchTensor Input>
+  VariableOf<Context, 2> forward(Context&, Input const& x) const {
     return reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
 

@@ -32,8 +32,8 @@ class RowNorm {
     return apply_to_rows(x, [&](auto const& rows) { return self().forward(context, rows); });
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, BatchTensor X>
-  VariableOf<Context, 2> forward(Context&, X const& x) const {
+  template <class Context, BatchTensor Input>
+  VariableOf<Context, 2> forward(Context&, Input const& x) const {
     return reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
 

@@ -113,8 +113,8 @@ class HostStagedRows<CudaSpace> {
     memory::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream.get()), "cudaMemcpyAsync");
   }
   /// Calls f(table, list of rows in device memory, their number, their packed elements) for each table.
-  template <class F>
-  void for_lists(F const& f) {
+  template <class Function>
+  void for_lists(Function const& f) {
     auto const* rows = list_.data();
     auto* packed = packed_.data();
     for (auto const& table : tables_) {

@@ -115,20 +115,20 @@ class ReplicaSum<Replica, CudaSpace> {
     kernel::sum_buffers<double>(to.stream(), losses_, 2);
   }
   /// Returns another replica's numbers in memory that this replica's GPU can read.
-  template <class T>
-  [[nodiscard]] T* readable_copy(std::size_t left, Replica& from, T* numbers, Index count) {
+  template <class Value>
+  [[nodiscard]] Value* readable_copy(std::size_t left, Replica& from, Value* numbers, Index count) {
     auto& to = *replicas_[left];
     if (to.device().gpu() == from.device().gpu()) return numbers;
-    auto& block = copied_[left][sizeof(T) == sizeof(double)];
-    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    auto& block = copied_[left][sizeof(Value) == sizeof(double)];
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(Value);
     if (block.bytes() < bytes) memory::CudaResource{}.allocate(bytes).swap(block);
-    copy(to.stream(), numbers, reinterpret_cast<T*>(block.data()), count);
-    return reinterpret_cast<T*>(block.data());
+    copy(to.stream(), numbers, reinterpret_cast<Value*>(block.data()), count);
+    return reinterpret_cast<Value*>(block.data());
   }
   /// Copies between any two GPUs.
-  template <class T>
-  static void copy(memory::Stream<CudaSpace> stream, T const* from, T* to, Index count) {
-    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+  template <class Value>
+  static void copy(memory::Stream<CudaSpace> stream, Value const* from, Value* to, Index count) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(Value);
     if (bytes > 0)
       memory::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()), "cudaMemcpyAsync");
   }

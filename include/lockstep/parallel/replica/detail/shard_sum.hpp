@@ -117,14 +117,14 @@ class ShardSum {
       kernel::Copy<Space>::template run<float>(stream, from + begin, to + begin, end - begin);
     });
   }
-  template <class T, class Of>
-  void sum(Stream stream, T* own, Index begin, Index end, Of const& of) const {
+  template <class Value, class Of>
+  void sum(Stream stream, Value* own, Index begin, Index end, Of const& of) const {
     Extents<1> const count{end - begin};
     own += begin;
     for (auto* term : terms_)
-      kernel::BinaryOperation<Space>::template forward<kernel::Plus, T>(stream, {of(*term) + begin, count},
-                                                                        {own, count}, {own, count});
-    if (destination_) kernel::Copy<Space>::template run<T>(stream, own, of(*destination_) + begin, end - begin);
+      kernel::BinaryOperation<Space>::template forward<kernel::Plus, Value>(stream, {of(*term) + begin, count},
+                                                                            {own, count}, {own, count});
+    if (destination_) kernel::Copy<Space>::template run<Value>(stream, own, of(*destination_) + begin, end - begin);
   }
 
   static void copy_rows(std::vector<kernel::TouchedRows> const& from, std::vector<kernel::TouchedRows> const& to) {

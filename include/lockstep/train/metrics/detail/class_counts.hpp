@@ -30,8 +30,8 @@ class ClassCounts {
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   /// Returns the mean of of_class(label, predicted, both) over classes that are a label or predicted, or 0 without such
   /// classes.
-  template <class F>
-  [[nodiscard]] double mean(F const& of_class) const noexcept {
+  template <class Function>
+  [[nodiscard]] double mean(Function const& of_class) const noexcept {
     double sum = 0, count = 0;
     for (std::size_t at = 0; at < totals_.size(); at += 3) {
       if (totals_[at] + totals_[at + 1] == 0) continue;

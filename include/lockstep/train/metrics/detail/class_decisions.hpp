@@ -30,8 +30,8 @@ class ClassDecisions {
   /// the first of equal ones; a single logit predicts 1 if it is above 0.
   /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens, or the prediction
   /// has another number of classes; DataError if a label is not one of the classes, or a logit is NaN
-  template <class Prediction, class Batch, class F>
-  void each(Prediction const& prediction, Batch const& batch, F const& f) const {
+  template <class Prediction, class Batch, class Function>
+  void each(Prediction const& prediction, Batch const& batch, Function const& f) const {
     each_label(metric_, prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto wanted) {
       expect<ShapeError>(width == classes_ || (width == 1 && classes_ == 2), [&] {
         return std::string(metric_) + ": the model predicts " + std::to_string(width) +

@@ -35,9 +35,9 @@ void expect_numbers(char const* metric, Logit const* logits, Index width) {
 /// calls f for each token, without padding. Rows whose label equals `ignored` are left out.
 /// @throws ShapeError, naming `metric`, if the number of labels differs from the number of rows, slots or tokens
 /// @throws DataError, naming `metric`, if a logit is NaN
-template <class Prediction, class Column, class F>
+template <class Prediction, class Column, class Function>
 void each_label(char const* metric, Prediction const& prediction, Column const& labels, std::optional<Index> ignored,
-                F const& f) {
+                Function const& f) {
   auto const expect_labels = [&](Index wanted, char const* of_what) {
     expect<ShapeError>(labels.values.size() == wanted, [&] {
       return std::string(metric) + ": the prediction has " + std::to_string(wanted) + " " + of_what +

@@ -28,8 +28,8 @@ struct ShardTotals {
   std::tuple<Metrics...> metrics;
 
   /// Calls f(double&) for each number that adds up over shards, in a fixed order.
-  template <class F>
-  void each_total(F&& f) {
+  template <class Function>
+  void each_total(Function&& f) {
     f(loss.sum);
     f(loss.weight);
     f(samples);
@@ -80,19 +80,21 @@ template <class... Metrics>
 template <class Session, class... Metrics>
 void gather_samples(Session& session, data::Split const& split, std::vector<ShardTotals<Metrics...>>& parts) {
   int const ranks = split.all / split.count, own = split.first / split.count;
-  auto const gather = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-    if constexpr (HasSamples<std::tuple_element_t<I, std::tuple<Metrics...>>>) {
+  auto const gather = [&]<std::size_t Place>(std::integral_constant<std::size_t, Place>) {
+    if constexpr (HasSamples<std::tuple_element_t<Place, std::tuple<Metrics...>>>) {
       std::vector<std::string> here;
-      for (auto const& part : parts) here.push_back(std::get<I>(part.metrics).samples());
+      for (auto const& part : parts) here.push_back(std::get<Place>(part.metrics).samples());
       for (int rank = 0; rank < ranks; ++rank)
         for (std::size_t shard = 0; shard < parts.size(); ++shard) {
           auto bytes = rank == own ? here[shard] : std::string();
           session.broadcast(bytes, rank);
-          if (rank != own || shard > 0) std::get<I>(parts[0].metrics).add_samples(bytes);
+          if (rank != own || shard > 0) std::get<Place>(parts[0].metrics).add_samples(bytes);
         }
     }
   };
-  [&]<std::size_t... I>(std::index_sequence<I...>) { (gather(std::integral_constant<std::size_t, I>{}), ...); }
+  [&]<std::size_t... Place>(std::index_sequence<Place...>) {
+    (gather(std::integral_constant<std::size_t, Place>{}), ...);
+  }
   (std::index_sequence_for<Metrics...>{});
 }
 

@@ -47,8 +47,8 @@ template <class Batches>
     return std::nullopt;
 }
 /// Returns the micro-steps in which a loader delivers each sample once, whatever the tail of its options.
-template <class L>
-[[nodiscard]] Index exact_steps(L& loader, data::Split const& split) {
+template <class Candidate>
+[[nodiscard]] Index exact_steps(Candidate& loader, data::Split const& split) {
   if constexpr (requires { loader.steps(split, data::Tail::exact); })
     return loader.steps(split, data::Tail::exact);
   else

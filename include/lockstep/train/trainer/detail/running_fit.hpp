@@ -120,8 +120,8 @@ class RunningFit {
   void add_evaluation(EvaluationReport report);
   /// Calls f(). If it throws after the last step, saves the run before the exception passes on: an evaluation on a
   /// damaged sample does not lose what was learned.
-  template <class F>
-  void save_if_throws(F const& f) {
+  template <class Function>
+  void save_if_throws(Function const& f) {
     try {
       f();
     } catch (...) {

@@ -26,23 +26,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Line of a CSV file. Adds numbers, strings, and ranges and tuples of these, as cells.
 class CsvLine {
  public:
-  template <class T>
-  void add(T const& value) {
-    if constexpr (std::convertible_to<T const&, std::string_view>) {
+  template <class Value>
+  void add(Value const& value) {
+    if constexpr (std::convertible_to<Value const&, std::string_view>) {
       next() += csv_cell(std::string(std::string_view(value)));
-    } else if constexpr (std::same_as<T, bool>) {
+    } else if constexpr (std::same_as<Value, bool>) {
       add(int{value});
-    } else if constexpr (std::is_arithmetic_v<T>) {
+    } else if constexpr (std::is_arithmetic_v<Value>) {
       char text[64];
       next().append(text, std::to_chars(text, text + sizeof text, value).ptr);
     } else if constexpr (requires { value.begin() != value.end(); }) {
       for (auto const& each : value) add(each);
-    } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    } else if constexpr (requires { std::tuple_size<Value>::value; }) {
       std::apply([this](auto const&... each) { (this->add(each), ...); }, value);
-    } else if constexpr (std::convertible_to<T const&, float>) {  // float16, bfloat16
+    } else if constexpr (std::convertible_to<Value const&, float>) {  // float16, bfloat16
       add(static_cast<float>(value));
     } else {
-      static_assert(sizeof(T) == 0,
+      static_assert(sizeof(Value) == 0,
                     "Lockstep: a row of a table of predictions is a number, a string, or a std::tuple, std::array or "
                     "std::vector of these; see docs/how-to/predict.md");
     }

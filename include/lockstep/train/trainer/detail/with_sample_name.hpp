@@ -17,8 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 }
 
 /// Calls f() on a loader's current batches. If a layer refuses a row, the error names the sample.
-template <class Held, class F>
-void with_sample_name(Held const& held, F&& f) {
+template <class Held, class Function>
+void with_sample_name(Held const& held, Function&& f) {
   try {
     f();
   } catch (RowError const& error) {
