@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Macros that a user's header may define: no header uses these names.
-#define E no_name
-#define G no_name
-#define H no_name
-#define I no_name
-#define J no_name
-#define K no_name
-#define L no_name
-#define M no_name
-#define N no_name
-#define Q no_name
-#define W no_name
-#define Y no_name
-#define Z no_name
+// Macros that a user's header may define. Their text is no code, so no header may use these names.
+#define A 1 no code
+#define B 1 no code
+#define C 1 no code
+#define D 1 no code
+#define E 1 no code
+#define F 1 no code
+#define G 1 no code
+#define H 1 no code
+#define I 1 no code
+#define J 1 no code
+#define K 1 no code
+#define L 1 no code
+#define M 1 no code
+#define N 1 no code
+#define O 1 no code
+#define P 1 no code
+#define Q 1 no code
+#define R 1 no code
+#define S 1 no code
+#define T 1 no code
+#define U 1 no code
+#define V 1 no code
+#define W 1 no code
+#define X 1 no code
+#define Y 1 no code
+#define Z 1 no code
 #include <lockstep/lockstep.hpp>
 
 namespace lockstep_test {

@@ -151,8 +151,8 @@ class MultiHeadAttention {
     return output_.forward(context, x.with(attended));
   }
   /// Rejects an argument that is no Sequence at compile time.
-  template <class Context, detail::NotSequence<Context> X>
-  SequenceOf<Context> forward(Context&, X const& x) const {
+  template <class Context, detail::NotSequence<Context> Input>
+  SequenceOf<Context> forward(Context&, Input const& x) const {
     return detail::reject_non_sequence<Context>(x);
   }
 

@@ -51,8 +51,8 @@ requires SequenceColumn<Labels, typename Context::Space>
       {gradient.data, logits.tokens.value.extent}, gradient.write, memory);
   return Loss<Space>::of(context, losses, weights);
 }
-template <class Context, detail::NotSequence<Context> X, class Labels>
-[[nodiscard]] LossOf<Context> ctc_loss(Context& context, X const& logits, Labels const& labels,
+template <class Context, detail::NotSequence<Context> Input, class Labels>
+[[nodiscard]] LossOf<Context> ctc_loss(Context& context, Input const& logits, Labels const& labels,
                                        CtcOptions const& options = {}) {
   return ctc_loss(context, detail::reject_non_sequence<Context>(logits), labels, options);
 }

@@ -38,8 +38,8 @@ LOCKSTEP_MEAN_POOL(extern template, double);
 LOCKSTEP_MEAN_POOL(extern template, bfloat16);
 LOCKSTEP_MEAN_POOL(extern template, float16);
 #endif
-template <class Context, detail::NotSequence<Context> X>
-[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, X const& x) {
+template <class Context, detail::NotSequence<Context> Input>
+[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, Input const& x) {
   return mean_pool(context, detail::reject_non_sequence<Context>(x));
 }
 
@@ -70,8 +70,8 @@ template <class Context>
   context.expect_whole_sequences("first_token");
   return detail::pooled_token(context, x, kernel::PooledToken::first);
 }
-template <class Context, detail::NotSequence<Context> X>
-[[nodiscard]] VariableOf<Context, 2> first_token(Context& context, X const& x) {
+template <class Context, detail::NotSequence<Context> Input>
+[[nodiscard]] VariableOf<Context, 2> first_token(Context& context, Input const& x) {
   return first_token(context, detail::reject_non_sequence<Context>(x));
 }
 
@@ -82,8 +82,8 @@ template <class Context>
 [[nodiscard]] VariableOf<Context, 2> last_token(Context& context, SequenceOf<Context> const& x) {
   return detail::pooled_token(context, x, kernel::PooledToken::last);
 }
-template <class Context, detail::NotSequence<Context> X>
-[[nodiscard]] VariableOf<Context, 2> last_token(Context& context, X const& x) {
+template <class Context, detail::NotSequence<Context> Input>
+[[nodiscard]] VariableOf<Context, 2> last_token(Context& context, Input const& x) {
   return last_token(context, detail::reject_non_sequence<Context>(x));
 }
 

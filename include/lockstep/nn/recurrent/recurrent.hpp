@@ -106,8 +106,8 @@ class Recurrent {
     return x.with(y);
   }
   /// Rejects an argument that is no Sequence at compile time.
-  template <class Context, detail::NotSequence<Context> X>
-  SequenceOf<Context> forward(Context&, X const& x) const {
+  template <class Context, detail::NotSequence<Context> Input>
+  SequenceOf<Context> forward(Context&, Input const& x) const {
     return detail::reject_non_sequence<Context>(x);
   }
 
