@@ -123,8 +123,8 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     auto const n = b.extent[b_turned ? 0 : 1], b_rows = b.extent[b_turned ? 1 : 0];
     expect<ShapeError>(k == b_rows && c.extent[0] == m && c.extent[1] == n, [&] {
       return "Gemm: op(A) is " + to_string(Extents<2>{m, k}) + ", op(B) is " + to_string(Extents<2>{b_rows, n}) +
-             " and Result is " + to_string(c.extent) +
-             "; A's columns must equal B's rows, and Result must have A's rows and B's columns";
+             " and C is " + to_string(c.extent) +
+             "; A's columns must equal B's rows, and C must have A's rows and B's columns";
     });
     return {detail::lt_type<Scalar>,          detail::lt_type<Result>, a_turned, b_turned, false, m, n, k,
             alignment(a.data, b.data, c.data)};

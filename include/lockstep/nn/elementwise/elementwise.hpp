@@ -23,8 +23,8 @@ concept ActivationByValue = requires(Rule const& rule, float x) {
 template <class Rule>
 [[nodiscard]] auto activation_of(Rule const& rule) {
   static_assert(kernel::ActivationWithSlope<Rule> || ActivationByValue<Rule>,
-                "Lockstep: the rule of nn::elementwise has a template operator()(Element x) const that returns "
-                "kernel::ActivationAt<Element>{value, slope}; or it returns the value, a Element, and backward(dy, y) "
+                "Lockstep: the rule of nn::elementwise has a template operator()(T x) const that returns "
+                "kernel::ActivationAt<T>{value, slope}; or it returns the value, a T, and backward(dy, y) "
                 "the gradient");
   static_assert(
       requires {
