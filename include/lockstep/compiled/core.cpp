@@ -3,6 +3,7 @@
 #include <lockstep/core/base64.ipp>
 #include <lockstep/core/checksum.ipp>
 #include <lockstep/core/free_memory.ipp>
+#include <lockstep/core/hmac_sha256.ipp>
 #include <lockstep/core/json.ipp>
 #include <lockstep/core/json_value.ipp>
 #include <lockstep/core/json_writer.ipp>
