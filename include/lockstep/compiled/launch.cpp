@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/launch/detail/store_connection.ipp>
 #include <lockstep/launch/detail/store_protocol.ipp>
+#include <lockstep/launch/detail/secret.ipp>
 #include <lockstep/launch/detail/supervised_rank.ipp>
 #include <lockstep/launch/environment/detail/launcher_values.ipp>
 #include <lockstep/launch/environment/environment.ipp>
@@ -19,5 +20,6 @@
 #include <lockstep/launch/run/supervisor.ipp>
 #include <lockstep/launch/shared_memory/control_page.ipp>
 #include <lockstep/launch/shared_memory/shared_segment.ipp>
+#include <lockstep/launch/store/detail/store_listener.ipp>
 #include <lockstep/launch/store/store.ipp>
 #include <lockstep/launch/store/store_server.ipp>

@@ -42,6 +42,9 @@ struct Options {
   std::string master_address = {};
   std::uint16_t master_port = 0;
   double join_seconds = 60;  ///< time limit for ranks of another launcher to find each other
+  /// Refuses ranks on several hosts without MPI that have no secret (LOCKSTEP_SECRET_FILE, LOCKSTEP_SECRET), instead of
+  /// a warning.
+  bool require_secret = false;
   /// Time that the other ranks have to end on their own after a failure.
   double grace_seconds = 3;
   /// With `request_stop`, a rank that stops on request returns 128 + signal. It has not failed, and the others are not

@@ -14,13 +14,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
   return left < 0 ? 0 : left > 1'000'000 ? 1'000'000 : static_cast<int>(left);
 }
 
-/// Waits until a read returns at once, with data, an error or the end. Returns false at the deadline.
-[[nodiscard]] inline bool readable(int file, Deadline deadline) noexcept {
+/// Waits for an event of poll, an error or the end. Returns false at the deadline.
+[[nodiscard]] inline bool await_event(int file, short event, Deadline deadline) noexcept {
   for (;;) {
-    pollfd polled{file, POLLIN, 0};
+    pollfd polled{file, event, 0};
     if (::poll(&polled, 1, milliseconds_until(deadline)) > 0) return true;
     if (Clock::nanoseconds() >= deadline) return false;  // else a signal came, or the deadline is far away
   }
+}
+/// Waits until a read returns at once, with data, an error or the end. Returns false at the deadline.
+[[nodiscard]] inline bool readable(int file, Deadline deadline) noexcept { return await_event(file, POLLIN, deadline); }
+/// Waits until a write takes bytes or fails. Returns false at the deadline.
+[[nodiscard]] inline bool writable(int file, Deadline deadline) noexcept {
+  return await_event(file, POLLOUT, deadline);
 }
 
 }}}  // namespace lockstep::launch::detail

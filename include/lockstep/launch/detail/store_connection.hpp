@@ -17,6 +17,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/launch/detail/local_socket.hpp>
+#include <lockstep/launch/detail/peer_text.hpp>
 #include <lockstep/launch/detail/readable.hpp>
 #include <lockstep/launch/detail/store_protocol.hpp>
 
@@ -32,6 +34,8 @@ struct StoreAddress {
   double join_seconds = 60;     ///< time limit for the server to appear
   double wait_seconds = 600;    ///< time limit of `get`, and of a send; may be infinity
   double silence_seconds = 15;  ///< a server is lost if it cannot be reached for this long
+  std::string local_name = {};  ///< the store's abstract Unix socket, instead of host and port
+  std::string secret = {};      ///< of the run; empty: accepts a store that does not prove that it is this run's
 };
 
 /// The store refuses this rank.
@@ -48,15 +52,25 @@ class StoreConnection {
     std::string key, value;
   };
 
+  /// Connects and authenticates. Tries again until `join_seconds` have passed if there is no server, or if it closes the
+  /// connection before it has answered.
   /// @throws ConfigError if no server is found in time, or it refuses this rank
   StoreConnection(StoreAddress address, StoreConnectionKind kind);
+  /// Tries once, until the deadline at most. A server that has a secret has `challenge_seconds` to prove that it knows
+  /// it.
+  /// @throws ConfigError if there is no server, or it refuses this rank
+  StoreConnection(StoreAddress address, StoreConnectionKind kind, Deadline deadline,
+                  double challenge_seconds = max_answer_seconds);
 
   [[nodiscard]] StoreAddress const& address() const noexcept { return address_; }
-  [[nodiscard]] std::string address_text() const { return address_.host + ":" + std::to_string(address_.port); }
+  [[nodiscard]] std::string address_text() const {
+    return address_.local_name.empty() ? address_.host + ":" + std::to_string(address_.port) : address_.local_name;
+  }
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
-  /// @throws CommunicationError if the server cannot be reached, or accepts nothing for too long
-  void send(std::string_view bytes);
+  /// @throws CommunicationError if the server cannot be reached, or accepts nothing until the deadline
+  void send(std::string_view bytes, Deadline deadline);
+  void send(std::string_view bytes) { send(bytes, deadline_in(address_.wait_seconds)); }
   /// Sends as much as the system accepts without waiting.   @returns the number of bytes
   /// @throws CommunicationError if the server cannot be reached
   [[nodiscard]] std::size_t send_some(std::string_view bytes);
@@ -73,12 +87,20 @@ class StoreConnection {
   [[nodiscard]] bool can_send() const noexcept;
 
  private:
+  enum class Joined { yes, no_server, hung_up };
   static std::string time_limit_text(double seconds);
-  bool connect();
-  /// Limits the time that one call of connect or send may wait.
-  static void limit_send(int file, double seconds) noexcept;
+  [[noreturn]] void throw_not_joined(Joined joined) const;
+
+  /// Connects and authenticates, once.
+  Joined join(StoreConnectionKind kind, Deadline deadline, double challenge_seconds);
+  bool connect(Deadline deadline);
+  bool connect_to(int family, sockaddr const* address, socklen_t bytes, Deadline deadline);
+  /// Checks the store's proof, and sends this rank's.
+  void answer_challenge(Message const& message, StoreHandshake const& handshake, Deadline deadline);
 
   std::optional<Message> parse();
+  /// Returns the most bytes of the value of an answer.
+  [[nodiscard]] std::uint64_t max_value_bytes(StoreReply type) const noexcept;
 
   [[noreturn]] void throw_lost(std::string const& why) const;
 
@@ -86,7 +108,8 @@ class StoreConnection {
   FileDescriptor file_;
   std::string connect_error_;  // reason of the last failed connection
   std::string received_;
-  std::size_t parsed_bytes_ = 0;  // number of parsed bytes in `in_`
+  std::size_t parsed_bytes_ = 0;  // number of parsed bytes in `received_`
+  bool has_joined_ = false;
 };
 
 }}}  // namespace lockstep::launch::detail

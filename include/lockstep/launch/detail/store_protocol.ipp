@@ -1,11 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/random.h>
+
+#include <cerrno>
+#include <span>
+
+#include <lockstep/core/error.hpp>
 #include <lockstep/launch/detail/store_protocol.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 LOCKSTEP_INLINE std::string_view StoreHandshake::acceptance() noexcept {
   return {reinterpret_cast<char const*>(&expected_magic), sizeof expected_magic};
+}
+
+LOCKSTEP_INLINE StoreNonce new_nonce() {
+  StoreNonce nonce;
+  ssize_t got = 0;
+  do got = ::getrandom(nonce.data(), nonce.size(), 0);
+  while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(nonce.size()))
+    throw ConfigError(std::string("Store: the system has no random numbers (getrandom: ") + std::strerror(errno) + ")");
+  return nonce;
+}
+
+LOCKSTEP_INLINE Sha256::Digest store_proof(std::string_view secret, StoreSide side, StoreHandshake const& handshake,
+                                           StoreNonce const& server_nonce, std::uint16_t port) noexcept {
+  struct Proven {
+    char purpose[24] = {};  // another one for each side: neither can send the other's proof back
+    std::uint64_t port = 0;
+    StoreHandshake handshake;
+    StoreNonce server_nonce;
+  } proven{{}, port, handshake, server_nonce};
+  static_assert(sizeof proven == 128);
+  std::string_view(side == StoreSide::client ? "lockstep store client" : "lockstep store server")
+      .copy(proven.purpose, sizeof proven.purpose);
+  return hmac_sha256(std::as_bytes(std::span(secret)), std::as_bytes(std::span(&proven, 1)));
 }
 
 LOCKSTEP_INLINE std::string store_message(std::uint8_t type, std::string_view key, std::string_view value, int rank) {

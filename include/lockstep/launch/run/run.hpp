@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/launch/detail/job.hpp>
+#include <lockstep/launch/detail/secret.hpp>
 #include <lockstep/launch/detail/supervised_rank.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/options.hpp>

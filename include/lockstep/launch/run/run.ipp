@@ -53,7 +53,7 @@ LOCKSTEP_INLINE int run_threads(Options const& options, std::function<int(World&
 
 LOCKSTEP_INLINE int run_single_host_rank(Environment const& place, Options const& options,
                                          std::function<int(World&)> const& train) {
-  LocalRendezvous rendezvous(job_key(place), place.rank, place.size);
+  LocalRendezvous rendezvous(job_key(place), place.rank, place.size, read_secret());
   auto world = launched_world(place, options, Engine::process);
   std::vector<FileDescriptor> peers(static_cast<std::size_t>(place.size));
   if (place.rank == 0) {

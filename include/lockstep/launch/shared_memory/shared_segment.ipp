@@ -23,7 +23,8 @@ LOCKSTEP_INLINE std::shared_ptr<SharedSegment> SharedSegment::attach(int file, i
   Head head{};
   struct stat status {};
   bool const ours = ::pread(file, &head, sizeof head, 0) == sizeof head && ::fstat(file, &status) == 0 &&
-                    head.magic == magic && head.job == job && head.size == size;
+                    head.magic == magic && head.job == job && head.size == size &&
+                    status.st_size >= static_cast<off_t>(sizeof(ControlPage));
   if (!ours)
     throw ConfigError("launch: file descriptor " + std::to_string(file) +
                       " (LOCKSTEP_MEMORY_FD) is not the shared memory of this run: the LOCKSTEP_* variables were "

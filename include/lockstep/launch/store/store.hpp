@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -38,7 +39,7 @@ class Store {
 
   /// Stores the bytes under the name and replaces its previous value.
   /// @param bytes at most 1 MiB
-  /// @throws CommunicationError if the server cannot be reached
+  /// @throws CommunicationError if the server cannot be reached; ConfigError if all values have more than 64 MiB
   void set(std::string_view name, std::string_view bytes) { (void)request(detail::StoreCall::set, name, bytes); }
   /// Waits until a rank has set the name, and returns its bytes.
   /// @throws RankLost if a rank is lost before the name is set; CommunicationError if the server cannot be reached, or
@@ -72,17 +73,20 @@ class Store {
       static_cast<void>(handle_unsolicited(*message));
     }
     std::string_view rest = found->second;
-    while (!rest.empty()) {
+    for (int last = -1; !rest.empty();) {
       std::int32_t head[2];
       if (rest.size() < sizeof head) connection_.throw_no_store();
       std::memcpy(head, rest.data(), sizeof head);
       rest.remove_prefix(sizeof head);
       auto const [rank, bytes] = head;
-      if (rank < 0 || rank >= connection_.address().size || bytes < 0 || rest.size() < static_cast<std::size_t>(bytes))
+      if (rank <= last || rank >= connection_.address().size || bytes < 0 ||
+          rest.size() < static_cast<std::size_t>(bytes))
         connection_.throw_no_store();
+      last = rank;
       visit(Part{rank, rest.substr(0, static_cast<std::size_t>(bytes))});
       rest.remove_prefix(static_cast<std::size_t>(bytes));
     }
+    gathered_bytes_ -= found->second.size();
     gathered_.erase(found);
     return true;
   }
@@ -93,10 +97,10 @@ class Store {
   [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members,
                                                         Cancelled const& cancelled) {
     if (!connection_.can_send()) return std::nullopt;
-    connection_.send(message_of(detail::StoreCall::contributors, name, {}));
+    auto const end = deadline_in(std::min(connection_.address().silence_seconds, detail::max_answer_seconds));
+    connection_.send(message_of(detail::StoreCall::contributors, name, {}), end);
     std::optional<std::string> answer;
-    for (auto const end = deadline_in(std::min(connection_.address().silence_seconds, detail::max_answer_seconds));
-         !answer && !cancelled();) {
+    while (!answer && !cancelled()) {
       if (Clock::nanoseconds() >= end) break;
       answer = this->answer(deadline_in(0.02), name);
     }
@@ -130,6 +134,7 @@ class Store {
   detail::StoreConnection connection_;
   int stale_answers_ = 0;  // expected answers that are no longer of interest
   std::map<std::string, std::string> gathered_;
+  std::size_t gathered_bytes_ = 0;
 };
 
 }}}  // namespace lockstep::launch

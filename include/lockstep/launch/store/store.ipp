@@ -5,8 +5,11 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 LOCKSTEP_INLINE Store::~Store() {
-  auto const message = detail::store_message(static_cast<std::uint8_t>(detail::StoreCall::leave), {}, {});
-  (void)::send(connection_.descriptor(), message.data(), message.size(), MSG_NOSIGNAL);
+  try {
+    connection_.send(detail::store_message(static_cast<std::uint8_t>(detail::StoreCall::leave), {}, {}),
+                     deadline_in(detail::max_late_seconds));
+  } catch (CommunicationError const&) {  // the store is gone, or reads nothing
+  }
 }
 
 LOCKSTEP_INLINE std::int64_t Store::add(std::string_view name, std::int64_t more) {
@@ -29,8 +32,9 @@ LOCKSTEP_INLINE std::string Store::message_of(detail::StoreCall call, std::strin
 }
 
 LOCKSTEP_INLINE std::string Store::request(detail::StoreCall call, std::string_view key, std::string_view value) {
-  connection_.send(message_of(call, key, value));
-  if (auto text = answer(deadline_in(connection_.address().wait_seconds), key)) return std::move(*text);
+  auto const deadline = deadline_in(connection_.address().wait_seconds);
+  connection_.send(message_of(call, key, value), deadline);
+  if (auto text = answer(deadline, key)) return std::move(*text);
   throw CommunicationError("Store: rank " + std::to_string(connection_.address().rank) + " received no '" +
                            std::string(key) + "' in time from " + connection_.address_text());
 }
@@ -40,10 +44,10 @@ LOCKSTEP_INLINE std::optional<std::string> Store::answer(Deadline deadline, std:
     if (handle_unsolicited(*message)) continue;
     switch (message->type) {
       case detail::StoreReply::lost:
-        throw RankLost(message->rank, message->value + "; rank " + std::to_string(connection_.address().rank) +
+        throw RankLost(message->rank, detail::peer_text(message->value, detail::max_store_text_bytes) + "; rank " + std::to_string(connection_.address().rank) +
                                           " was waiting for '" + std::string(key) + "'");
       case detail::StoreReply::refused:
-        throw ConfigError("Store: " + connection_.address_text() + " refuses: " + message->value);
+        throw ConfigError("Store: " + connection_.address_text() + " refuses: " + detail::peer_text(message->value));
       default:
         return std::move(message->value);
     }
@@ -53,7 +57,10 @@ LOCKSTEP_INLINE std::optional<std::string> Store::answer(Deadline deadline, std:
 
 LOCKSTEP_INLINE bool Store::handle_unsolicited(detail::StoreConnection::Message& message) {
   if (message.type == detail::StoreReply::gathered) {
-    gathered_[std::move(message.key)] = std::move(message.value);
+    gathered_bytes_ += message.value.size();
+    if (gathered_bytes_ > 2 * std::size_t{detail::max_unread_bytes} ||
+        !gathered_.try_emplace(std::move(message.key), std::move(message.value)).second)
+      connection_.throw_no_store();
     return true;
   }
   if (stale_answers_ == 0) return false;

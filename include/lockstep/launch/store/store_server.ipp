@@ -4,29 +4,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
-LOCKSTEP_INLINE StoreServer::StoreServer(Options const& options)
-    : options_(options), listening_socket_(::socket(AF_INET6, socket_type, 0)) {
-  int const on = 1, off = 0;
-  ::setsockopt(listening_socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  ::setsockopt(listening_socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  sockaddr_in6 any{};
-  any.sin6_family = AF_INET6;
-  any.sin6_port = htons(options.port);
-  bool open = listening_socket_.get() >= 0 &&
-              ::bind(listening_socket_.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
-  if (!open && errno != EADDRINUSE) {  // a system without IPv6
-    listening_socket_ = FileDescriptor(::socket(AF_INET, socket_type, 0));
-    ::setsockopt(listening_socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in any4{};
-    any4.sin_family = AF_INET;
-    any4.sin_port = htons(options.port);
-    open = ::bind(listening_socket_.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) == 0;
-  }
-  if (!open || ::listen(listening_socket_.get(), 256) != 0)
-    throw ConfigError("StoreServer: port " + std::to_string(options.port) + " is not available (" +
-                      std::strerror(errno) + "); another program or another rank 0 uses it; choose another port");
+LOCKSTEP_INLINE StoreServer::StoreServer(Options const& options) : options_(options), listener_(listener_for(options)) {
   if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
   thread_ = start_thread("StoreServer", "its thread", [this] { run(); });
+}
+
+LOCKSTEP_INLINE detail::StoreListener StoreServer::listener_for(Options const& options) {
+  return options.local_name.empty() ? detail::StoreListener::at_host(options.host, options.port)
+                                    : detail::StoreListener::at_name(options.local_name);
+}
+
+LOCKSTEP_INLINE std::size_t StoreServer::places_of_process() noexcept {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return most_unproven;
+  return std::clamp<std::size_t>(static_cast<std::size_t>(files.rlim_cur / 16), 8, most_unproven);
 }
 
 LOCKSTEP_INLINE StoreServer::~StoreServer() {
@@ -40,32 +31,29 @@ LOCKSTEP_INLINE bool StoreServer::wait_for_ends(double seconds) const {
   return active_connections_ == 0;
 }
 
-LOCKSTEP_INLINE std::uint16_t StoreServer::port() const noexcept {
-  sockaddr_in6 name{};
-  socklen_t bytes = sizeof name;
-  ::getsockname(listening_socket_.get(), reinterpret_cast<sockaddr*>(&name), &bytes);
-  return ntohs(name.sin6_port);  // an IPv4 address has the port at the same offset
-}
-
 LOCKSTEP_INLINE void StoreServer::run() {
   sigset_t all;  // the rank's own threads handle signals
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   std::vector<pollfd> polled;
+  auto const& sockets = listener_.sockets();
   for (;;) {
-    bool const open = Clock::nanoseconds() >= accept_after_;
-    polled = {{stop_.get(), POLLIN, 0}, {listening_socket_.get(), static_cast<short>(open ? POLLIN : 0), 0}};
-    auto until = open ? no_deadline : accept_after_;
+    auto const open_at = std::max(accept_after_, next_place());
+    bool const open = Clock::nanoseconds() >= open_at;
+    polled = {{stop_.get(), POLLIN, 0}};
+    for (auto const& socket : sockets) polled.push_back({socket.get(), static_cast<short>(open ? POLLIN : 0), 0});
+    auto const first = polled.size();
+    auto until = open ? no_deadline : open_at;
     for (auto const& connection : connections_) {
-      polled.push_back(
-          {connection.file.get(), static_cast<short>(connection.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+      int const in = readable_bytes(connection) > 0 ? POLLIN : 0, out = connection.out.empty() ? 0 : POLLOUT;
+      polled.push_back({connection.file.get(), static_cast<short>(in | out), 0});
       until = std::min(until, connection.handshake_deadline);
     }
     ::poll(polled.data(), polled.size(), detail::milliseconds_until(until));
     if (polled[0].revents != 0) return;
-    for (std::size_t i = 0; i + 2 < polled.size(); ++i) {
+    for (std::size_t i = 0; i + first < polled.size(); ++i) {
       auto& connection = connections_[i];
-      if (polled[i + 2].revents != 0) serve(connection);
+      if (polled[i + first].revents != 0) serve(connection);
       if (Clock::nanoseconds() >= connection.handshake_deadline) connection.closed = true;
     }
     std::erase_if(connections_, [](Connection const& connection) { return connection.closed; });
@@ -73,56 +61,89 @@ LOCKSTEP_INLINE void StoreServer::run() {
         static_cast<int>(std::count_if(connections_.begin(), connections_.end(), [](Connection const& connection) {
           return connection.rank >= 0 && !connection.ended;
         }));
-    if (polled[1].revents != 0) admit();
+    for (std::size_t i = 0; i < sockets.size(); ++i)
+      if (polled[i + 1].revents != 0) admit(sockets[i]);
   }
 }
 
-LOCKSTEP_INLINE void StoreServer::admit() {
-  FileDescriptor file(::accept4(listening_socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (file.get() < 0) {  // the connection stays pending and would make poll return at once
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_after_ = deadline_in(0.05);
-    return;
+LOCKSTEP_INLINE std::size_t StoreServer::unproven() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(connections_.begin(), connections_.end(), [](Connection const& one) { return one.rank < 0; }));
+}
+
+LOCKSTEP_INLINE Deadline StoreServer::next_place() const noexcept {
+  if (unproven() < places_) return 0;
+  auto oldest = no_deadline;
+  for (auto const& one : connections_)
+    if (one.rank < 0) oldest = std::min(oldest, one.accepted_at);
+  return oldest + static_cast<Deadline>(min_stay_seconds * 1e9);
+}
+
+LOCKSTEP_INLINE void StoreServer::admit(FileDescriptor const& listening_socket) {
+  for (std::size_t i = 0; i < places_ && Clock::nanoseconds() >= next_place(); ++i) {
+    FileDescriptor file(::accept4(listening_socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (file.get() < 0) {  // the connection stays pending and would make poll return at once
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_after_ = deadline_in(0.05);
+      return;
+    }
+    if (listener_.is_local() && !detail::is_own_user(file)) continue;
+    if (unproven() >= places_) drop_oldest();
+    Connection connection;
+    connection.file = std::move(file);
+    connection.accepted_at = Clock::nanoseconds();
+    connection.handshake_deadline = deadline_in(std::min(options_.silence_seconds, detail::max_answer_seconds));
+    connections_.push_back(std::move(connection));
   }
-  Connection connection;
-  connection.file = std::move(file);
-  connection.handshake_deadline = deadline_in(std::min(options_.silence_seconds, detail::max_answer_seconds));
-  connections_.push_back(std::move(connection));
+}
+
+LOCKSTEP_INLINE void StoreServer::drop_oldest() {
+  auto const is_older = [](Connection const& a, Connection const& b) {
+    return a.rank < 0 && (b.rank >= 0 || a.accepted_at < b.accepted_at);
+  };
+  auto const oldest = std::min_element(connections_.begin(), connections_.end(), is_older);
+  if (oldest != connections_.end() && oldest->rank < 0) connections_.erase(oldest);
+}
+
+LOCKSTEP_INLINE std::size_t StoreServer::readable_bytes(Connection const& connection) noexcept {
+  constexpr std::size_t handshake = sizeof(detail::StoreHandshake),
+                        proof = sizeof(detail::StoreMessageHeader) + sizeof(Sha256::Digest);
+  if (connection.rank < 0) return (connection.challenged ? proof : handshake) - connection.in.size();
+  // A rank that does not read its answers may not ask for more. Contributions are answered later, and go on.
+  return connection.out.size() > detail::max_stored_bytes ? 0 : 16384;
 }
 
 LOCKSTEP_INLINE void StoreServer::serve(Connection& connection) {
-  char buffer[4096];
-  ssize_t got = 0;
-  while (!connection.closed && (got = ::recv(connection.file.get(), buffer, sizeof buffer, 0)) > 0) {
+  char buffer[16384];
+  ssize_t got = 1;
+  send(connection);
+  parse(connection);  // what waited for the rank to read its answers
+  for (int turns = 64; turns > 0 && !connection.closed; --turns) {  // then it is the next connection's turn
+    auto const bytes = readable_bytes(connection);
+    if (bytes == 0) break;
+    got = ::recv(connection.file.get(), buffer, std::min(bytes, sizeof buffer), 0);
+    if (got <= 0) break;
     connection.in.append(buffer, static_cast<std::size_t>(got));
     parse(connection);
   }
-  if (!connection.closed && (got == 0 || (errno != EAGAIN && errno != EINTR)))
+  if (!connection.closed && (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)))
     mark_lost(connection, got == 0 ? "its connection has ended" : std::strerror(errno));
   send(connection);
 }
 
 LOCKSTEP_INLINE void StoreServer::send(Connection& connection) {
+  if (connection.out.empty()) return;
   auto const sent = ::send(connection.file.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
   if (sent > 0) connection.out.erase(0, static_cast<std::size_t>(sent));
+  if (sent < 0 && errno != EAGAIN && errno != EINTR) connection.out.clear();  // the next read finds the reason
 }
 
 LOCKSTEP_INLINE void StoreServer::parse(Connection& connection) {
-  if (connection.rank < 0) {
-    detail::StoreHandshake handshake;
-    auto const known = std::min(connection.in.size(), sizeof handshake.magic);
-    if (std::memcmp(connection.in.data(), &handshake.magic, known) != 0) {
-      connection.closed = true;  // not a rank: send nothing
-      return;
-    }
-    if (connection.in.size() < sizeof handshake) return;
-    std::memcpy(&handshake, connection.in.data(), sizeof handshake);
-    connection.in.erase(0, sizeof handshake);
-    if (!accept_handshake(connection, handshake)) return;
-  }
+  if (connection.rank < 0 && !authenticate(connection)) return;
   detail::StoreMessageHeader header;
-  while (!connection.closed && connection.in.size() >= sizeof header) {
+  while (!connection.closed && connection.in.size() >= sizeof header && readable_bytes(connection) > 0) {
     std::memcpy(&header, connection.in.data(), sizeof header);
-    if (header.key_bytes > detail::max_store_bytes || header.value_bytes > detail::max_store_bytes)
+    if (header.key_bytes > detail::max_store_bytes || header.value_bytes > detail::max_store_bytes ||
+        !may(connection.kind, static_cast<detail::StoreCall>(header.type)))
       return mark_lost(connection, "it sent an invalid message");
     auto const bytes = sizeof header + header.key_bytes + header.value_bytes;
     if (connection.in.size() < bytes) return;
@@ -133,45 +154,112 @@ LOCKSTEP_INLINE void StoreServer::parse(Connection& connection) {
   }
 }
 
-LOCKSTEP_INLINE bool StoreServer::accept_handshake(Connection& connection, detail::StoreHandshake const& handshake) {
-  std::string refusal;
+LOCKSTEP_INLINE bool StoreServer::authenticate(Connection& connection) {
+  auto& handshake = connection.handshake;
+  if (connection.challenged) {
+    detail::StoreMessageHeader header;
+    Sha256::Digest proof;
+    if (connection.in.size() < sizeof header + sizeof proof) return false;
+    std::memcpy(&header, connection.in.data(), sizeof header);
+    std::memcpy(&proof, connection.in.data() + sizeof header, sizeof proof);
+    connection.in.clear();
+    bool const is_proof = header.type == static_cast<std::uint8_t>(detail::StoreCall::prove) && header.key_bytes == 0 &&
+                          header.value_bytes == sizeof proof;
+    if (!is_proof || !equal_in_constant_time(proof, detail::store_proof(options_.secret, detail::StoreSide::client,
+                                                                        handshake, connection.nonce, port())))
+      return refuse(connection, "rank " + std::to_string(handshake.rank) + " does not know this run's secret");
+  } else {
+    auto const known = std::min(connection.in.size(), sizeof handshake.magic);
+    if (std::memcmp(connection.in.data(), &handshake.magic, known) != 0) {
+      connection.closed = true;  // not a rank: send nothing
+      return false;
+    }
+    if (connection.in.size() < detail::StoreHandshake::bytes_of_any_version) return false;
+    std::memcpy(&handshake, connection.in.data(), std::min(connection.in.size(), sizeof handshake));
+    if (auto const refusal = refusal_reason(handshake); !refusal.empty()) return refuse(connection, refusal);
+    if (connection.in.size() < sizeof handshake) return false;
+    connection.in.clear();
+    if (!options_.secret.empty()) {
+      connection.nonce = detail::new_nonce();
+      connection.challenged = true;
+      detail::StoreChallenge const challenge{connection.nonce,
+                                             detail::store_proof(options_.secret, detail::StoreSide::server, handshake,
+                                                                 connection.nonce, port())};
+      reply(connection, detail::StoreReply::challenge, detail::as_bytes(challenge));
+      return false;
+    }
+  }
+  if (has_joined(handshake))
+    return refuse(connection, "rank " + std::to_string(handshake.rank) +
+                                  " has joined already; each rank needs its own number, and each run its own port");
+  accept(connection);
+  return true;
+}
+
+LOCKSTEP_INLINE std::string StoreServer::refusal_reason(detail::StoreHandshake const& handshake) const {
   auto const who = "rank " + std::to_string(handshake.rank);
   if (handshake.version != detail::StoreHandshake::expected_version)
-    refusal = who + " uses version " + std::to_string(handshake.version) +
-              " of the store protocol, the server version " + std::to_string(detail::StoreHandshake::expected_version) +
-              "; start the same program everywhere";
-  else if (handshake.job != options_.job)
-    refusal = who +
-              " belongs to another run than this port: two runs use one port, or this rank's MASTER_ADDR, "
-              "MASTER_PORT or WORLD_SIZE differs from rank 0's; all must be identical";
-  else if (handshake.size != options_.size || handshake.rank < 0 || handshake.rank >= options_.size)
-    refusal = who + " of " + std::to_string(handshake.size) + " cannot join a run of " + std::to_string(options_.size) +
-              " ranks";
-  else if (std::any_of(connections_.begin(), connections_.end(), [&](Connection const& g) {
-             return !g.closed && g.rank == handshake.rank && g.kind == handshake.kind;
-           }))
-    refusal = who + " has joined already; each rank needs its own number, and each run its own port";
-  if (!refusal.empty()) {
-    reply(connection, detail::StoreReply::refused, refusal);
-    send(connection);
-    connection.closed = true;
-    return false;
-  }
-  connection.rank = handshake.rank;
-  connection.kind = handshake.kind;
+    return who + " uses version " + std::to_string(handshake.version) + " of the store protocol, the server version " +
+           std::to_string(detail::StoreHandshake::expected_version) + "; start the same program everywhere";
+  if (handshake.job != options_.job)
+    return who +
+           " belongs to another run than this port: two runs use one port, or this rank's MASTER_ADDR, "
+           "MASTER_PORT or WORLD_SIZE differs from rank 0's; all must be identical";
+  if (handshake.size != options_.size || handshake.rank < 0 || handshake.rank >= options_.size)
+    return who + " of " + std::to_string(handshake.size) + " cannot join a run of " + std::to_string(options_.size) +
+           " ranks";
+  if (handshake.kind != detail::StoreConnectionKind::requests &&
+      handshake.kind != detail::StoreConnectionKind::notifications)
+    return who + " uses an unknown kind of connection; start the same program everywhere";
+  return {};
+}
+
+LOCKSTEP_INLINE bool StoreServer::has_joined(detail::StoreHandshake const& handshake) const noexcept {
+  return std::any_of(connections_.begin(), connections_.end(), [&](Connection const& one) {
+    return !one.closed && one.rank == handshake.rank && one.kind == handshake.kind;
+  });
+}
+
+LOCKSTEP_INLINE bool StoreServer::refuse(Connection& connection, std::string const& reason) {
+  reply(connection, detail::StoreReply::refused, reason);
+  send(connection);
+  connection.closed = true;
+  return false;
+}
+
+LOCKSTEP_INLINE void StoreServer::accept(Connection& connection) {
+  connection.rank = connection.handshake.rank;
+  connection.kind = connection.handshake.kind;
   connection.handshake_deadline = no_deadline;
   detail::detect_silence(connection.file.get(), options_.silence_seconds, connection.kind);
   reply(connection, detail::StoreReply::done, detail::StoreHandshake::acceptance());
   if (connection.kind == detail::StoreConnectionKind::notifications)
     for (auto const& one : notifications_) reply(connection, one.type, one.value, one.rank);
-  return true;
+}
+
+LOCKSTEP_INLINE bool StoreServer::may(detail::StoreConnectionKind kind, detail::StoreCall call) noexcept {
+  switch (call) {
+    case detail::StoreCall::set:
+    case detail::StoreCall::get:
+    case detail::StoreCall::add:
+    case detail::StoreCall::gather:
+    case detail::StoreCall::contributors:
+      return kind == detail::StoreConnectionKind::requests;
+    case detail::StoreCall::ended:
+      return kind == detail::StoreConnectionKind::notifications;
+    case detail::StoreCall::leave:
+      return true;
+    case detail::StoreCall::prove:
+      return false;  // once, before
+  }
+  return false;
 }
 
 LOCKSTEP_INLINE void StoreServer::answer(Connection& connection, detail::StoreCall call, std::string const& key,
                                          std::string const& value, int members) {
   switch (call) {
     case detail::StoreCall::set:
-      values_[key] = value;
+      if (!store(connection, key, value)) return;
       reply(connection, detail::StoreReply::done, {});
       return answer_waiting();
     case detail::StoreCall::get:
@@ -181,10 +269,11 @@ LOCKSTEP_INLINE void StoreServer::answer(Connection& connection, detail::StoreCa
     case detail::StoreCall::add: {
       std::int64_t more = 0, sum = 0;
       std::memcpy(&more, value.data(), std::min(value.size(), sizeof more));
-      auto& text = values_[key];
-      std::memcpy(&sum, text.data(), std::min(text.size(), sizeof sum));
-      sum += more;
-      text.assign(reinterpret_cast<char const*>(&sum), sizeof sum);
+      if (auto const found = values_.find(key); found != values_.end())
+        std::memcpy(&sum, found->second.data(), std::min(found->second.size(), sizeof sum));
+      sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + static_cast<std::uint64_t>(more));
+      std::string_view const text(reinterpret_cast<char const*>(&sum), sizeof sum);
+      if (!store(connection, key, text)) return;
       reply(connection, detail::StoreReply::done, text);
       return answer_waiting();
     }
@@ -193,32 +282,69 @@ LOCKSTEP_INLINE void StoreServer::answer(Connection& connection, detail::StoreCa
     case detail::StoreCall::contributors: {
       std::string ranks;
       if (auto const found = gatherings_.find(key); found != gatherings_.end())
-        for (auto const& [rank, part] : found->second) ranks.append(detail::as_bytes(rank));
+        for (auto const& [rank, part] : found->second.parts) ranks.append(detail::as_bytes(rank));
       return reply(connection, detail::StoreReply::done, ranks);
     }
     case detail::StoreCall::ended:
-      connection.ended = true;
       return end(connection, value);
     case detail::StoreCall::leave:
       connection.closed = true;
       return;
+    case detail::StoreCall::prove:
+      return;
   }
-  mark_lost(connection, "it sent an invalid message");
 }
 
-LOCKSTEP_INLINE void StoreServer::gather(Connection const& connection, std::string const& key, std::string const& value,
+LOCKSTEP_INLINE bool StoreServer::store(Connection& connection, std::string const& key, std::string_view value) {
+  auto const found = values_.find(key);
+  auto const before = found == values_.end() ? 0 : found->second.size() + key.size() + entry_bytes;
+  auto const all = stored_bytes_ - before + value.size() + key.size() + entry_bytes;
+  if (all > detail::max_stored_bytes) {
+    reply(connection, detail::StoreReply::refused,
+          "the values of all names would have " + std::to_string(all) + " bytes; at most " +
+              std::to_string(detail::max_stored_bytes) + " can be stored");
+    return false;
+  }
+  stored_bytes_ = all;
+  if (found == values_.end())
+    values_.emplace(key, value);
+  else
+    found->second.assign(value);
+  return true;
+}
+
+LOCKSTEP_INLINE void StoreServer::gather(Connection& connection, std::string const& key, std::string const& value,
                                          int members) {
   auto const found = gatherings_.try_emplace(key).first;
-  auto& parts = found->second;
-  parts[connection.rank] = value;
-  if (std::ssize(parts) < members) return;
+  auto& gathering = found->second;
+  if (gathering.parts.empty()) gathering.members = members;
+  auto const bytes = [&](std::string const& part) { return part.size() + key.size() + entry_bytes; };
+  bool const is_valid = members >= 1 && members <= options_.size && members == gathering.members &&
+                        gathering.parts.emplace(connection.rank, value).second;
+  if (!is_valid) {
+    if (gathering.parts.empty()) gatherings_.erase(found);
+    return mark_lost(connection, "it sent an invalid contribution");
+  }
+  gathering_bytes_ += bytes(value);
+  if (std::ssize(gathering.parts) < members) {
+    if (gathering_bytes_ > detail::max_unread_bytes)
+      mark_lost(connection, "contributions of more than " + std::to_string(detail::max_unread_bytes) +
+                                " bytes wait for those of other ranks");
+    return;
+  }
   std::string all;
-  for (auto const& [rank, part] : parts) {
+  for (auto const& [rank, part] : gathering.parts) {
     std::int32_t const header[2]{rank, static_cast<std::int32_t>(part.size())};
     all.append(reinterpret_cast<char const*>(header), sizeof header).append(part);
+    gathering_bytes_ -= bytes(part);
   }
   for (auto& one : connections_) {
-    if (one.closed || one.kind != detail::StoreConnectionKind::requests || parts.count(one.rank) == 0) continue;
+    if (one.closed || one.kind != detail::StoreConnectionKind::requests || gathering.parts.count(one.rank) == 0)
+      continue;
+    if (one.out.size() + all.size() > detail::max_unread_bytes) {
+      mark_lost(one, "it does not read its answers");
+      continue;
+    }
     reply(one, detail::StoreReply::gathered, all, 0, key);
     send(one);
   }
@@ -236,10 +362,16 @@ LOCKSTEP_INLINE void StoreServer::notify_all(Notification notification) {
   notifications_.push_back(std::move(notification));
 }
 
-LOCKSTEP_INLINE void StoreServer::end(Connection const& connection, std::string const& value) {
+LOCKSTEP_INLINE void StoreServer::end(Connection& connection, std::string const& value) {
+  bool const is_again = std::any_of(notifications_.begin(), notifications_.end(), [&](Notification const& one) {
+    return one.rank == connection.rank && one.type == detail::StoreReply::rank_ended;
+  });
+  if (value.size() != sizeof(detail::RankEnd) || is_again) return mark_lost(connection, "it sent an invalid message");
+  connection.ended = true;
   auto const how = detail::from_bytes<detail::RankEnd>(value);
   if (how.exit_code != 0 || how.signal != 0)
-    fail_waiting(connection.rank, "rank " + std::to_string(connection.rank) + " has failed: " + how.message);
+    fail_waiting(connection.rank,
+                 "rank " + std::to_string(connection.rank) + " has failed: " + detail::peer_text(how.message));
   notify_all({detail::StoreReply::rank_ended, connection.rank, value});
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,13 +16,15 @@
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
+#include <lockstep/launch/detail/local_socket.hpp>
+#include <lockstep/launch/detail/peer_text.hpp>
 #include <lockstep/launch/detail/readable.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Rendezvous of a run's ranks on one host that another launcher has started. They use an abstract socket with a name
-/// derived from the run, so that no file remains. Rank 0 opens it and sends the shared memory to the others. The
-/// connections stay open: one that closes means that a rank has ended.
+/// derived from the run, so that no file remains. Rank 0 opens it and sends the shared memory to the others, if they
+/// belong to its user. The connections stay open: one that closes means that a rank has ended.
 class LocalRendezvous {
  public:
   static constexpr std::uint64_t magic = 0x4c4b53544d454554;
@@ -41,7 +42,8 @@ class LocalRendezvous {
     char refusal[240] = {};  // empty: accepted
   };
 
-  LocalRendezvous(std::string const& key, int rank, int size);
+  /// @param secret of the run: no other program can then find out the socket's name before it exists. May be empty.
+  LocalRendezvous(std::string const& key, int rank, int size, std::string const& secret = {});
 
   /// Runs the rendezvous on rank 0: waits for all other ranks and sends the memory to each.
   /// @returns the connections by rank; none for rank 0
@@ -58,6 +60,17 @@ class LocalRendezvous {
   Joined join(double seconds);
 
  private:
+  /// Connections that have sent no handshake, at a time. The next takes the place of the oldest.
+  static constexpr std::size_t most_waiting = 64;
+  static constexpr int backlog = 4096;
+  struct Waiting {
+    FileDescriptor file;
+    Deadline until;  // for its handshake
+  };
+
+  [[nodiscard]] FileDescriptor open() const;
+  /// Accepts all pending connections of this user.
+  static void accept_pending(FileDescriptor const& listening_socket, std::vector<Waiting>& waiting);
   /// Reads a peer's hello. @returns 1 if it is a missing rank
   int admit(FileDescriptor peer_socket, std::vector<FileDescriptor>& ranks, int memory, std::uint64_t job) const;
 
@@ -67,19 +80,14 @@ class LocalRendezvous {
 
   [[nodiscard]] FileDescriptor connect(Deadline deadline, double seconds) const;
 
-  /// Returns the peer's credentials: any user may bind, or connect to, any name.
-  static ucred credentials_of(FileDescriptor const& connection) noexcept;
   static void check_owner(FileDescriptor const& connection);
 
   static bool send(FileDescriptor const& to, Reply const& reply, int file);
 
   static bool receive(FileDescriptor const& from, Reply& reply, FileDescriptor& file);
 
-  [[nodiscard]] sockaddr const* address() const noexcept { return reinterpret_cast<sockaddr const*>(&address_); }
-
   Handshake handshake_;
-  sockaddr_un address_{};
-  socklen_t address_bytes_ = 0;
+  LocalAddress address_;
 };
 
 }}}  // namespace lockstep::launch::detail

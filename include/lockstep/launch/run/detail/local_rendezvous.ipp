@@ -1,46 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <span>
+
+#include <lockstep/core/hmac_sha256.hpp>
 #include <lockstep/launch/run/detail/local_rendezvous.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-LOCKSTEP_INLINE LocalRendezvous::LocalRendezvous(std::string const& key, int rank, int size) {
+LOCKSTEP_INLINE LocalRendezvous::LocalRendezvous(std::string const& key, int rank, int size, std::string const& secret)
+    // The name must be short and equal on all ranks: a hash of the key. Rank 0 compares the whole key.
+    : address_("lockstep-" + std::to_string(::geteuid()) + "-" +
+               (secret.empty() ? std::to_string(mix(std::string_view(key)))
+                               : hex(hmac_sha256(std::as_bytes(std::span(secret)), std::as_bytes(std::span(key)))))) {
   handshake_.rank = rank;
   handshake_.size = size;
   key.copy(handshake_.key, sizeof handshake_.key - 1);
-  // The name must be short and equal on all ranks: a hash of the key. Rank 0 compares the whole key.
-  auto const name = "lockstep-" + std::to_string(::geteuid()) + "-" + std::to_string(mix(std::string_view(key)));
-  address_.sun_family = AF_UNIX;
-  name.copy(address_.sun_path + 1, sizeof address_.sun_path - 1);
-  address_bytes_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+LOCKSTEP_INLINE FileDescriptor LocalRendezvous::open() const {
+  FileDescriptor out(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (out.get() >= 0 && ::bind(out.get(), address_.get(), address_.bytes) == 0 && ::listen(out.get(), backlog) == 0)
+    return out;
+  auto const why = errno;
+  std::string cause;
+  if (why == EADDRINUSE) {
+    FileDescriptor const other(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    bool const is_known = ::connect(other.get(), address_.get(), address_.bytes) == 0;
+    cause = is_known && !is_own_user(other)
+                ? "; another user's process (" + std::to_string(peer_credentials(other).pid) +
+                      ") has this name; end it, or start the run under another name"
+                : "; another run of the same name is running on this host";
+  }
+  throw ConfigError(std::string("launch: rank 0 could not open the rendezvous of ") + handshake_.key + " (" +
+                    std::strerror(why) + ")" + cause);
 }
 
 LOCKSTEP_INLINE std::vector<FileDescriptor> LocalRendezvous::accept_ranks(int memory, std::uint64_t job,
                                                                           double seconds) {
-  FileDescriptor const listening_socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (listening_socket.get() < 0 || ::bind(listening_socket.get(), address(), address_bytes_) != 0 ||
-      ::listen(listening_socket.get(), handshake_.size) != 0)
-    throw ConfigError(std::string("launch: rank 0 could not open the rendezvous of ") + handshake_.key + " (" +
-                      std::strerror(errno) + ")" +
-                      (errno == EADDRINUSE ? "; another run of the same name is running on this host" : ""));
-  std::vector<FileDescriptor> ranks(static_cast<std::size_t>(handshake_.size)), waiting;
+  auto const listening_socket = open();
+  std::vector<FileDescriptor> ranks(static_cast<std::size_t>(handshake_.size));
+  std::vector<Waiting> waiting;
   int missing = handshake_.size - 1;
   for (auto const deadline = deadline_in(seconds); missing > 0;) {
+    if (Clock::nanoseconds() >= deadline) throw_missing(ranks, seconds);
     std::vector<pollfd> polled{{listening_socket.get(), POLLIN, 0}};
-    for (auto const& one : waiting) polled.push_back({one.get(), POLLIN, 0});
-    auto const ready = ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
-    if (ready == 0 && Clock::nanoseconds() >= deadline) throw_missing(ranks, seconds);
+    auto until = deadline;
+    for (auto const& one : waiting) {
+      polled.push_back({one.file.get(), POLLIN, 0});
+      until = std::min(until, one.until);
+    }
+    ::poll(polled.data(), polled.size(), milliseconds_until(until));
     for (std::size_t i = waiting.size(); i > 0; --i) {
-      if (polled[i].revents == 0) continue;
-      missing -= admit(std::move(waiting[i - 1]), ranks, memory, job);
+      auto& one = waiting[i - 1];
+      if (polled[i].revents == 0 && Clock::nanoseconds() < one.until) continue;
+      if (polled[i].revents != 0) missing -= admit(std::move(one.file), ranks, memory, job);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i) - 1);
     }
-    if ((polled[0].revents & POLLIN) != 0)
-      if (FileDescriptor peer_socket(::accept4(listening_socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-          peer_socket.get() >= 0)
-        waiting.push_back(std::move(peer_socket));
+    if ((polled[0].revents & POLLIN) != 0) accept_pending(listening_socket, waiting);
   }
   return ranks;
+}
+
+LOCKSTEP_INLINE void LocalRendezvous::accept_pending(FileDescriptor const& listening_socket,
+                                                     std::vector<Waiting>& waiting) {
+  constexpr int most_at_once = 1024;
+  constexpr double handshake_seconds = 4;
+  for (int i = 0; i < most_at_once; ++i) {
+    FileDescriptor peer(::accept4(listening_socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (peer.get() < 0) {
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) ::usleep(10'000);  // no descriptor is free
+      return;
+    }
+    if (!is_own_user(peer)) continue;
+    if (waiting.size() >= most_waiting) waiting.erase(waiting.begin());
+    waiting.push_back({std::move(peer), deadline_in(handshake_seconds)});
+  }
 }
 
 LOCKSTEP_INLINE LocalRendezvous::Joined LocalRendezvous::join(double seconds) {
@@ -54,7 +89,7 @@ LOCKSTEP_INLINE LocalRendezvous::Joined LocalRendezvous::join(double seconds) {
     throw ConfigError("launch: rank " + std::to_string(handshake_.rank) + " reached rank 0 of " + handshake_.key +
                       ", which did not answer; see its own message");
   if (reply.magic != magic) throw ConfigError("launch: the process that answers as rank 0 is not a Lockstep rank");
-  if (reply.refusal[0] != '\0') throw ConfigError(std::string("launch: ") + reply.refusal);
+  if (reply.refusal[0] != '\0') throw ConfigError("launch: " + peer_text(reply.refusal));
   return {std::move(connection), std::move(memory), reply.job};
 }
 
@@ -64,8 +99,7 @@ LOCKSTEP_INLINE int LocalRendezvous::admit(FileDescriptor peer_socket, std::vect
   Reply reply;
   reply.job = job;
   auto const got = ::recv(peer_socket.get(), &handshake, sizeof handshake, MSG_DONTWAIT | MSG_TRUNC);
-  if (got != sizeof handshake || handshake.magic != magic || credentials_of(peer_socket).uid != ::geteuid())
-    return 0;  // no rank of ours: send nothing
+  if (got != sizeof handshake || handshake.magic != magic) return 0;  // no rank of ours: send nothing
   auto const refusal = refusal_reason(handshake, ranks);
   refusal.copy(reply.refusal, sizeof reply.refusal - 1);
   if (!send(peer_socket, reply, refusal.empty() ? memory : -1) || !refusal.empty()) return 0;
@@ -98,8 +132,9 @@ LOCKSTEP_INLINE void LocalRendezvous::throw_missing(std::vector<FileDescriptor> 
 
 LOCKSTEP_INLINE FileDescriptor LocalRendezvous::connect(Deadline deadline, double seconds) const {
   for (;;) {
-    FileDescriptor out(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (::connect(out.get(), address(), address_bytes_) == 0) return out;
+    // A blocking connect would wait without limit for a process that accepts nothing.
+    FileDescriptor out(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(out.get(), address_.get(), address_.bytes) == 0) return out;
     if ((errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) || Clock::nanoseconds() >= deadline)
       throw ConfigError("launch: rank " + std::to_string(handshake_.rank) + " has not reached rank 0 within " +
                         std::to_string(static_cast<long>(seconds)) + " s (" + std::strerror(errno) + ", " +
@@ -108,15 +143,8 @@ LOCKSTEP_INLINE FileDescriptor LocalRendezvous::connect(Deadline deadline, doubl
   }
 }
 
-LOCKSTEP_INLINE ucred LocalRendezvous::credentials_of(FileDescriptor const& connection) noexcept {
-  ucred peer{0, static_cast<uid_t>(-1), 0};
-  socklen_t bytes = sizeof peer;
-  ::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
-  return peer;
-}
-
 LOCKSTEP_INLINE void LocalRendezvous::check_owner(FileDescriptor const& connection) {
-  if (auto const peer = credentials_of(connection); peer.uid != ::geteuid())
+  if (auto const peer = peer_credentials(connection); peer.uid != ::geteuid())
     throw ConfigError("launch: another user's process (" + std::to_string(peer.pid) +
                       ") answers instead of rank 0; end it, or start the run under another name");
 }
@@ -148,11 +176,14 @@ LOCKSTEP_INLINE bool LocalRendezvous::receive(FileDescriptor const& from, Reply&
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  if (::recvmsg(from.get(), &message, MSG_CMSG_CLOEXEC) != sizeof reply) return false;
-  auto const* const head = CMSG_FIRSTHDR(&message);
-  if (head && head->cmsg_type == SCM_RIGHTS) std::memcpy(&received, CMSG_DATA(head), sizeof received);
+  auto const got = ::recvmsg(from.get(), &message, MSG_CMSG_CLOEXEC);
+  auto const* const head = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
+  if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+      head->cmsg_len == CMSG_LEN(sizeof received))
+    std::memcpy(&received, CMSG_DATA(head), sizeof received);
   file = FileDescriptor(received);
-  return reply.refusal[0] != '\0' || received >= 0;
+  reply.refusal[sizeof reply.refusal - 1] = '\0';
+  return got == sizeof reply && (reply.refusal[0] != '\0' || received >= 0);
 }
 
 }}}  // namespace lockstep::launch::detail

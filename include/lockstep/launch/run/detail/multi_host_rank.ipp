@@ -51,12 +51,35 @@ LOCKSTEP_INLINE RendezvousAddress rendezvous_address(Environment const& place, O
   return out;
 }
 
+LOCKSTEP_INLINE void protect(RendezvousAddress& address, std::string const& secret, Environment const& place,
+                             Options const& options) {
+  if (!secret.empty()) return;
+  if (place.one_host()) {
+    address.local_name = "lockstep-store-" + std::to_string(::geteuid()) + "-" + std::to_string(address.run);
+    address.ports = {0};
+    return;
+  }
+  std::string const remedy =
+      "; give all ranks the same LOCKSTEP_SECRET_FILE or LOCKSTEP_SECRET (docs/how-to/launch.md, Secret)";
+  if (options.require_secret)
+    throw ConfigError("launch: --require-secret: " + std::to_string(place.size) +
+                      " ranks on several hosts have no secret" + remedy);
+  if (options.warn && place.rank == 0)
+    options.warn("launch: the ranks on several hosts have no secret, so every program that reaches " + address.host +
+                 " can join this run, change its results or end it" + remedy);
+}
+
 LOCKSTEP_INLINE void open_store(std::optional<StoreServer>& server, RendezvousAddress const& address,
                                 StoreAddress const& at) {
   for (auto const port : address.ports) {
     try {
-      server.emplace(
-          StoreServer::Options{.job = at.job, .size = at.size, .port = port, .silence_seconds = at.silence_seconds});
+      server.emplace(StoreServer::Options{.job = at.job,
+                                          .size = at.size,
+                                          .port = port,
+                                          .silence_seconds = at.silence_seconds,
+                                          .host = address.host,
+                                          .local_name = address.local_name,
+                                          .secret = at.secret});
       return;
     } catch (ConfigError const&) {
       if (port == address.ports.back()) throw;
@@ -67,12 +90,14 @@ LOCKSTEP_INLINE void open_store(std::optional<StoreServer>& server, RendezvousAd
 LOCKSTEP_INLINE StoreConnection connect_to_store(StoreAddress at, RendezvousAddress const& address) {
   auto const deadline = deadline_in(at.join_seconds);
   at.join_seconds = 0;
+  at.local_name = address.local_name;
   std::string refusal;
-  for (;; ::usleep(50'000)) {
+  // At first a silent program on one of the ports must not keep this rank from the others.
+  for (double challenge_seconds = 0.25;; challenge_seconds = std::min(2 * challenge_seconds, max_answer_seconds)) {
     for (auto const port : address.ports) {
       at.port = port;
       try {
-        return StoreConnection(at, StoreConnectionKind::requests);
+        return StoreConnection(at, StoreConnectionKind::requests, deadline, challenge_seconds);
       } catch (Error const& error) {  // no server yet, another run, or no store
         if (dynamic_cast<StoreRefusal const*>(&error)) refusal = error.what();
         if (Clock::nanoseconds() >= deadline)
@@ -80,6 +105,7 @@ LOCKSTEP_INLINE StoreConnection connect_to_store(StoreAddress at, RendezvousAddr
                             (refusal.empty() ? error.what() : refusal));
       }
     }
+    ::usleep(50'000);
   }
 }
 
@@ -88,12 +114,19 @@ LOCKSTEP_INLINE ConfigError ended_early(StoreConnection::Message const& notifica
   bool const has_message = notification.type == StoreReply::rank_ended && how.message[0] != '\0';
   return ConfigError("launch: rank " + std::to_string(notification.rank) +
                      " joined and ended before all ranks had joined" +
-                     (has_message ? std::string(": ") + how.message : "; see its own message"));
+                     (has_message ? ": " + peer_text(how.message) : "; see its own message"));
 }
 
 LOCKSTEP_INLINE int run_multi_host_rank(Environment const& place, Options const& options,
                                         std::function<int(World&)> const& train, Lookup variable) {
-  auto const address = rendezvous_address(place, options, variable);
+  auto const deadline = deadline_in(options.join_seconds);
+  auto const seconds_left = [&] {
+    return deadline == no_deadline ? options.join_seconds
+                                   : 1e-9 * static_cast<double>(std::max<Deadline>(deadline - Clock::nanoseconds(), 0));
+  };
+  auto address = rendezvous_address(place, options, variable);
+  auto const secret = read_secret(variable);
+  protect(address, secret, place, options);
   std::optional<StoreServer> server;
   auto const& limits = options.limits;
   StoreAddress at{.host = address.host,
@@ -102,19 +135,22 @@ LOCKSTEP_INLINE int run_multi_host_rank(Environment const& place, Options const&
                   .size = place.size,
                   .join_seconds = options.join_seconds,
                   .wait_seconds = limits.stall_seconds,
-                  .silence_seconds = limits.silence_seconds};
+                  .silence_seconds = limits.silence_seconds,
+                  .local_name = address.local_name,
+                  .secret = secret};
   auto reachable = address;
   if (place.rank == 0) {
     open_store(server, address, at);
-    at.host = "localhost";
+    at.host = server->host();
     reachable.ports = {server->port()};
   }
   auto requests = connect_to_store(at, reachable);
   at.port = requests.address().port;
   auto world = launched_world(place, options, Engine::store);
   world.store = std::make_shared<Store>(std::move(requests));
+  at.join_seconds = seconds_left();
   StoreConnection notifications(at, StoreConnectionKind::notifications);
-  rendezvous(world, notifications, options.join_seconds);
+  rendezvous(world, notifications, options.join_seconds, deadline);
   int code = 1;
   {
     bool const reports_for_host =

@@ -8,7 +8,7 @@ LOCKSTEP_INLINE void record_notification(ControlPage& control, int rank, StoreCo
   if (message.rank < 0 || message.rank >= control.head.size || message.rank == rank) return;
   if (message.type == StoreReply::rank_ended) {
     auto const how = from_bytes<RankEnd>(message.value);
-    control.end(message.rank, how.exit_code, how.signal, how.message);
+    control.end(message.rank, how.exit_code, how.signal, peer_text(how.message));
   } else if (message.type == StoreReply::rank_lost) {
     control.mark_lost(message.rank);
   }
