@@ -4,4 +4,6 @@
 # on this host. PYTHON names a Python that has PyTorch.
 set -euo pipefail
 (($# >= 2)) || { echo "usage: $0 N PROGRAM [flag…]" >&2; exit 2; }
+# Ranks prove to each other with it that they belong to this job: see docs/how-to/launch.md, Secret.
+export LOCKSTEP_SECRET=${LOCKSTEP_SECRET:-$(od -An -vtx1 -N32 /dev/urandom | tr -d ' \n')}
 exec "${PYTHON:-python3}" -m torch.distributed.launch --no-python --use-env --standalone --nproc-per-node "$1" "${@:2}"

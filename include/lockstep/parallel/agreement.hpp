@@ -12,6 +12,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/core/sha256.hpp>
+#include <lockstep/launch/detail/peer_text.hpp>
 #include <lockstep/parallel/detail/byte_collectives.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
@@ -48,6 +49,9 @@ class Agreement {
     while (rank < ranks && all[rank] == all[0]) ++rank;
     if (rank == ranks) return;
     for (auto const& sent : all) longest = std::max<std::size_t>(longest, sent.bytes);
+    if (longest > max_bytes)
+      throw CollectiveMismatch("a rank has options of " + std::to_string(longest) + " bytes; at most " +
+                               std::to_string(max_bytes) + " can be compared");
     auto padded = text_;
     padded.resize(longest);
     std::string texts(longest * ranks, '\0');
@@ -57,6 +61,8 @@ class Agreement {
   }
 
  private:
+  static constexpr std::size_t max_bytes = std::size_t{1} << 20;
+
   /// Removes the first "field = value" and returns it.
   static std::string next(std::string_view& text);
   [[noreturn]] static void refuse(std::size_t rank, std::string_view first, std::string_view other);

@@ -35,7 +35,8 @@ LOCKSTEP_INLINE std::string Agreement::next(std::string_view& text) {
   for (int part = 0; part < 2; ++part) {
     auto const end = text.find('\0');
     entry.append(text.substr(0, end)).append(part == 0 ? " = " : "");
-    text.remove_prefix(end + 1);
+    text.remove_prefix(std::min(end, text.size() - 1) + 1);
+    if (text.empty()) break;
   }
   return entry;
 }
@@ -45,8 +46,10 @@ LOCKSTEP_INLINE void Agreement::refuse(std::size_t rank, std::string_view first,
   do {
     expected = next(first);
     found = next(other);
-  } while (expected == found);
-  throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + found + ", but rank 0 has " + expected +
+  } while (expected == found && !(first.empty() && other.empty()));
+  using launch::detail::peer_text;
+  throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + peer_text(found) + ", but rank 0 has " +
+                           peer_text(expected) +
                            "; start all ranks with the same program, flags and data, on one kind of processor");
 }
 

@@ -50,6 +50,7 @@ template <class Communicator>
   auto host = Communicator::host_engine(world);
   std::vector<GpuLocation> all(static_cast<std::size_t>(world.size));
   host.all_gather(&mine, all.data(), sizeof mine);
+  for (auto& location : all) location.host[127] = location.boot[39] = location.gpu[31] = '\0';
   bool shares_gpu = false;
   for (auto const& location : all) shares_gpu = shares_gpu || std::count(all.begin(), all.end(), location) > 1;
   if (shares_gpu && world.engine == launch::Engine::thread)

@@ -26,6 +26,9 @@ struct Descriptor {
 
 [[nodiscard]] Descriptor descriptor_of(CollectiveOperation const& operation, int rank, Index address = -1) noexcept;
 
+/// Returns whether the bytes of another rank are a descriptor: its enumerations have known values.
+[[nodiscard]] bool is_valid(Descriptor const& d) noexcept;
+
 /// Returns whether two ranks request the same operation. Their memory may differ.
 [[nodiscard]] bool matches(Descriptor const& a, Descriptor const& b) noexcept;
 

@@ -29,6 +29,11 @@ LOCKSTEP_INLINE Descriptor descriptor_of(CollectiveOperation const& operation, i
   return d;
 }
 
+LOCKSTEP_INLINE bool is_valid(Descriptor const& d) noexcept {
+  return d.collective <= Collective::allocate && d.type <= ElementType::uint8 &&
+         d.reduction <= Reduction::logical_and;
+}
+
 LOCKSTEP_INLINE bool matches(Descriptor const& a, Descriptor const& b) noexcept {
   return a.collective == b.collective && a.type == b.type && a.reduction == b.reduction && a.scalars == b.scalars &&
          a.root == b.root && a.count == b.count && a.counts_hash == b.counts_hash;

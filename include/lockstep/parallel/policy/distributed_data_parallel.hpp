@@ -203,6 +203,8 @@ struct DistributedDataParallel {
     void broadcast(std::string& text, int root) override {
       auto size = communicator_.rank() == root ? static_cast<double>(text.size()) : 0;
       all_reduce(std::span(&size, 1));
+      if (constexpr double most = 1e12; !(size >= 0 && size <= most))
+        throw CommunicationError("the ranks have announced a text of " + std::to_string(size) + " bytes");
       text.resize(static_cast<std::size_t>(size));
       detail::broadcast_bytes(communicator_, text.data(), text.size(), root);
     }

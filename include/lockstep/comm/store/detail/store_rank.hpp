@@ -62,6 +62,9 @@ class StoreRank {
   bool advance();
   void set_inputs(std::size_t offset);
   void compute(CollectiveOperation const& operation, std::size_t header_bytes);
+  [[noreturn]] void throw_wrong_size(int rank, std::size_t expected) const;
+  /// Checks the sizes of all contributions to the current chunk before they are read.
+  void check_contributions(CollectiveOperation const& operation, std::size_t header_bytes) const;
   void throw_if_mismatched(CollectiveOperation const& operation) const;
 
   /// Keeps an error for the next wait. Replaces a store that cannot be reached by the lost rank that explains it.

@@ -114,15 +114,27 @@ LOCKSTEP_INLINE void StoreRank::contribute(CollectiveOperation const& operation,
 }
 
 LOCKSTEP_INLINE bool StoreRank::advance() {
+  std::size_t contributors = 0;
   bool const arrived = store_.gathered(key_of(oldest_, chunk_), [&](launch::Store::Part part) {
-    contributions_[static_cast<std::size_t>(group_ranks_[static_cast<std::size_t>(part.rank)])].assign(part.bytes);
+    auto const rank = group_ranks_[static_cast<std::size_t>(part.rank)];
+    if (rank < 0)
+      throw CommunicationError("rank " + std::to_string(part.rank) + " has contributed to operation " +
+                               std::to_string(oldest_) + " of a group that it does not belong to");
+    contributions_[static_cast<std::size_t>(rank)].assign(part.bytes);
+    ++contributors;
   });
   if (!arrived) return false;
+  if (contributors != members_.size())
+    throw CommunicationError("only " + std::to_string(contributors) + " of " + std::to_string(members_.size()) +
+                             " ranks have contributed to operation " + std::to_string(oldest_));
   auto& operation = *operations_.front();
   std::size_t header_bytes = 0;
   if (chunk_ == 0) {
     throw_if_mismatched(operation);
     header_bytes = sizeof(Descriptor) + operation.piggybacked_scalars.size_bytes();
+  }
+  check_contributions(operation, header_bytes);
+  if (chunk_ == 0) {
     if (!operation.piggybacked_scalars.empty()) {
       set_inputs(sizeof(Descriptor));
       void* const out = operation.piggybacked_scalars.data();
@@ -168,8 +180,32 @@ LOCKSTEP_INLINE void StoreRank::compute(CollectiveOperation const& operation, st
   }
 }
 
+LOCKSTEP_INLINE void StoreRank::throw_wrong_size(int rank, std::size_t expected) const {
+  throw CommunicationError(watch_.rank_name(rank) + " has contributed " +
+                           std::to_string(contributions_[static_cast<std::size_t>(rank)].size()) + " bytes to " +
+                           describe_wait() + ", and " + std::to_string(expected) +
+                           " were expected; start the same program everywhere");
+}
+
+LOCKSTEP_INLINE void StoreRank::check_contributions(CollectiveOperation const& operation,
+                                                    std::size_t header_bytes) const {
+  for (int r = 0; r < size(); ++r) {
+    auto const elements = range(operation, r, chunk_).count * input_parts(operation, size());
+    auto const bytes = header_bytes + static_cast<std::size_t>(elements * element_bytes(operation));
+    if (contributions_[static_cast<std::size_t>(r)].size() != bytes) throw_wrong_size(r, bytes);
+  }
+}
+
 LOCKSTEP_INLINE void StoreRank::throw_if_mismatched(CollectiveOperation const& operation) const {
   Descriptor other;
+  for (int r = 0; r < size(); ++r) {
+    auto const& contribution = contributions_[static_cast<std::size_t>(r)];
+    if (contribution.size() < sizeof other) throw_wrong_size(r, sizeof other);
+    std::memcpy(&other, contribution.data(), sizeof other);
+    if (!is_valid(other))
+      throw CommunicationError(watch_.rank_name(r) + " has sent an unknown operation in " + describe_wait() +
+                               "; start the same program everywhere");
+  }
   auto const message = mismatch_message(
       "operation " + std::to_string(oldest_), rank_, size(), descriptor_of(operation, rank_),
       [&](int r) { return watch_.rank_name(r); },
