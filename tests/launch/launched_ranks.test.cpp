@@ -372,6 +372,37 @@ TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
                  "have not joined within 0 s: 1; were they started?"));
 }
 
+TEST_CASE(
+    "ranks on several hosts with one secret connect; with another or none they are refused, and it is not shown") {
+  NothingLeft const nothing_left;
+  std::string const secret(40, 'k'), other(40, 'o');
+  auto const start_with = [](std::string const& rank_case, int rank, std::string const& variable) {
+    auto variables = several_hosts_variables_of(rank, 2);
+    if (!variable.empty()) variables.push_back("LOCKSTEP_SECRET=" + variable);
+    return start(command_of(rank_case), variables);
+  };
+  {
+    Scratch const scratch;
+    std::string const rank_case = "rank: tells its world through the store";
+    auto const first = start_with(rank_case, 0, secret), second = start_with(rank_case, 1, secret);
+    CHECK(end_of(first) == 0);
+    CHECK(end_of(second) == 0);
+    CHECK(Scratch::read("world1") == Scratch::read("world0"));
+  }
+  for (auto const& wrong : {other, std::string(), std::string("short")}) {
+    CAPTURE(wrong);
+    Scratch const scratch;
+    auto const first = start_with("rank: connects late", 0, secret);
+    auto const second = start_with("rank: connects late", 1, wrong);
+    CHECK(end_of(second) == 2);
+    CHECK(end_of(first) == 2);
+    auto const said = Scratch::read("thrown" + std::to_string(second));
+    CHECK(contains(Scratch::read("thrown" + std::to_string(first)), "have not joined within 0 s: 1"));
+    if (wrong != "short") CHECK(contains(said, "rank 0 was not found on "));
+    for (auto const& text : {secret, other, std::string("short")}) CHECK_FALSE(contains(said, text));
+  }
+}
+
 namespace {
 
 /// Sends one message to the process listening under the name; returns whether there was an answer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/launch/detail/secret.ipp>
 #include <lockstep/launch/detail/store_connection.ipp>
 #include <lockstep/launch/detail/store_protocol.ipp>
-#include <lockstep/launch/detail/secret.ipp>
 #include <lockstep/launch/detail/supervised_rank.ipp>
 #include <lockstep/launch/environment/detail/launcher_values.ipp>
 #include <lockstep/launch/environment/environment.ipp>

@@ -30,8 +30,7 @@ LOCKSTEP_INLINE Descriptor descriptor_of(CollectiveOperation const& operation, i
 }
 
 LOCKSTEP_INLINE bool is_valid(Descriptor const& d) noexcept {
-  return d.collective <= Collective::allocate && d.type <= ElementType::uint8 &&
-         d.reduction <= Reduction::logical_and;
+  return d.collective <= Collective::allocate && d.type <= ElementType::uint8 && d.reduction <= Reduction::logical_and;
 }
 
 LOCKSTEP_INLINE bool matches(Descriptor const& a, Descriptor const& b) noexcept {

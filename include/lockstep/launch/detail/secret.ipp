@@ -22,8 +22,7 @@ LOCKSTEP_INLINE std::string read_secret(Lookup variable) {
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
       refuse(std::string("cannot be read (") + std::strerror(errno) + "); every host needs the file");
     if (!S_ISREG(status.st_mode)) refuse("is not a regular file");
-    if (status.st_uid != ::geteuid() && status.st_uid != 0)
-      refuse("belongs to another user; use a file of your own");
+    if (status.st_uid != ::geteuid() && status.st_uid != 0) refuse("belongs to another user; use a file of your own");
     if ((status.st_mode & 077) != 0) refuse("is open to other users; chmod 600 it");
     secret.resize(max_secret_bytes + 1);
     auto const got = ::read(file.get(), secret.data(), secret.size());

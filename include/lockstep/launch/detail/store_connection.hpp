@@ -52,8 +52,8 @@ class StoreConnection {
     std::string key, value;
   };
 
-  /// Connects and authenticates. Tries again until `join_seconds` have passed if there is no server, or if it closes the
-  /// connection before it has answered.
+  /// Connects and authenticates. Tries again until `join_seconds` have passed if there is no server, or if it closes
+  /// the connection before it has answered.
   /// @throws ConfigError if no server is found in time, or it refuses this rank
   StoreConnection(StoreAddress address, StoreConnectionKind kind);
   /// Tries once, until the deadline at most. A server that has a secret has `challenge_seconds` to prove that it knows

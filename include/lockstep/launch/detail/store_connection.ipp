@@ -200,7 +200,7 @@ LOCKSTEP_INLINE std::uint64_t StoreConnection::max_value_bytes(StoreReply type) 
   if (!has_joined_) return max_store_text_bytes;
   if (type == StoreReply::done) return max_store_bytes;
   return type == StoreReply::gathered ? std::min<std::uint64_t>(part * static_cast<std::uint64_t>(address_.size),
-                                                               2 * std::uint64_t{max_unread_bytes})
+                                                                2 * std::uint64_t{max_unread_bytes})
                                       : max_store_text_bytes;
 }
 

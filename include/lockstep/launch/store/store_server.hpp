@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -84,8 +85,10 @@ class StoreServer {
     std::string in, out, key;  // key: name that the rank waits for
     detail::StoreHandshake handshake = {};
     detail::StoreNonce nonce = {};
-    Deadline handshake_deadline = no_deadline, accepted_at = 0;
+    Deadline accepted_at = 0;
+    std::uint32_t events = 0;  // of epoll, that are watched for
   };
+  using Connections = std::list<Connection>;  // whose elements keep their addresses
   /// Contributions under one name.
   struct Gathering {
     int members = 0;
@@ -101,13 +104,19 @@ class StoreServer {
   static std::size_t places_of_process() noexcept;
 
   void run();
+  /// Watches for events of a file; `data` comes with each.
+  void watch(int operation, int file, std::uint32_t events, void* data) const;
+  /// Watches for what a connection can do next.
+  void watch(Connection& connection) const;
 
-  [[nodiscard]] std::size_t unproven() const noexcept;
   /// Returns the time at which a new connection may have a place, or 0 for now.
   [[nodiscard]] Deadline next_place() const noexcept;
+  /// Closes connections that have not been authenticated in time.   @returns the time of the next such limit
+  Deadline close_late();
   void admit(FileDescriptor const& listening_socket);
-  /// Closes the connection that has been unauthenticated for the longest time.
-  void drop_oldest();
+  Connections::iterator remove(Connections& connections, Connections::iterator connection) const;
+  void remove_closed();
+  void close(Connection& connection) noexcept;
 
   void serve(Connection& connection);
   /// Returns how many bytes the connection may send now.
@@ -148,7 +157,11 @@ class StoreServer {
   detail::StoreListener listener_;
   FileDescriptor stop_{::eventfd(0, EFD_CLOEXEC)};
   Deadline accept_after_ = 0;  // set if the system could not accept a connection
-  std::vector<Connection> connections_;
+  FileDescriptor epoll_{::epoll_create1(EPOLL_CLOEXEC)};
+  Connections unproven_;     // not authenticated, the oldest first
+  Connections connections_;  // of ranks
+  bool has_closed_ = false, accepts_ = false;
+  int waiting_ = 0;  // ranks that wait for a value
   std::map<std::string, std::string> values_;
   std::map<std::string, Gathering> gatherings_;
   std::size_t stored_bytes_ = 0, gathering_bytes_ = 0, places_ = places_of_process();

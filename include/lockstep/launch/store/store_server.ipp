@@ -5,7 +5,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 LOCKSTEP_INLINE StoreServer::StoreServer(Options const& options) : options_(options), listener_(listener_for(options)) {
-  if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
+  if (stop_.get() < 0 || epoll_.get() < 0)
+    throw ConfigError("StoreServer: the system refused to watch for the end (eventfd, epoll)");
+  watch(EPOLL_CTL_ADD, stop_.get(), EPOLLIN, nullptr);
   thread_ = start_thread("StoreServer", "its thread", [this] { run(); });
 }
 
@@ -35,73 +37,97 @@ LOCKSTEP_INLINE void StoreServer::run() {
   sigset_t all;  // the rank's own threads handle signals
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  std::vector<pollfd> polled;
   auto const& sockets = listener_.sockets();
+  for (auto const& socket : sockets) watch(EPOLL_CTL_ADD, socket.get(), 0, const_cast<FileDescriptor*>(&socket));
+  auto const is_socket = [&](void const* data) {
+    return std::any_of(sockets.begin(), sockets.end(), [&](FileDescriptor const& one) { return &one == data; });
+  };
+  epoll_event events[64];
   for (;;) {
+    auto until = close_late();
     auto const open_at = std::max(accept_after_, next_place());
-    bool const open = Clock::nanoseconds() >= open_at;
-    polled = {{stop_.get(), POLLIN, 0}};
-    for (auto const& socket : sockets) polled.push_back({socket.get(), static_cast<short>(open ? POLLIN : 0), 0});
-    auto const first = polled.size();
-    auto until = open ? no_deadline : open_at;
-    for (auto const& connection : connections_) {
-      int const in = readable_bytes(connection) > 0 ? POLLIN : 0, out = connection.out.empty() ? 0 : POLLOUT;
-      polled.push_back({connection.file.get(), static_cast<short>(in | out), 0});
-      until = std::min(until, connection.handshake_deadline);
+    bool const accepts = Clock::nanoseconds() >= open_at;
+    if (accepts != std::exchange(accepts_, accepts))
+      for (auto const& socket : sockets)
+        watch(EPOLL_CTL_MOD, socket.get(), accepts ? std::uint32_t{EPOLLIN} : 0, const_cast<FileDescriptor*>(&socket));
+    if (!accepts) until = std::min(until, open_at);
+    auto const count = ::epoll_wait(epoll_.get(), events, 64, detail::milliseconds_until(until));
+    for (int i = 0; i < count; ++i) {
+      auto* const data = events[i].data.ptr;
+      if (data == nullptr) return;
+      if (is_socket(data))
+        admit(*static_cast<FileDescriptor const*>(data));
+      else if (auto& connection = *static_cast<Connection*>(data); !connection.closed)
+        serve(connection);
     }
-    ::poll(polled.data(), polled.size(), detail::milliseconds_until(until));
-    if (polled[0].revents != 0) return;
-    for (std::size_t i = 0; i + first < polled.size(); ++i) {
-      auto& connection = connections_[i];
-      if (polled[i + first].revents != 0) serve(connection);
-      if (Clock::nanoseconds() >= connection.handshake_deadline) connection.closed = true;
-    }
-    std::erase_if(connections_, [](Connection const& connection) { return connection.closed; });
-    active_connections_ =
-        static_cast<int>(std::count_if(connections_.begin(), connections_.end(), [](Connection const& connection) {
-          return connection.rank >= 0 && !connection.ended;
-        }));
-    for (std::size_t i = 0; i < sockets.size(); ++i)
-      if (polled[i + 1].revents != 0) admit(sockets[i]);
+    if (has_closed_) remove_closed();
   }
 }
 
-LOCKSTEP_INLINE std::size_t StoreServer::unproven() const noexcept {
-  return static_cast<std::size_t>(
-      std::count_if(connections_.begin(), connections_.end(), [](Connection const& one) { return one.rank < 0; }));
+LOCKSTEP_INLINE void StoreServer::watch(int operation, int file, std::uint32_t events, void* data) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = data;
+  ::epoll_ctl(epoll_.get(), operation, file, &event);
+}
+
+LOCKSTEP_INLINE void StoreServer::watch(Connection& connection) const {
+  std::uint32_t const in = readable_bytes(connection) > 0 ? std::uint32_t{EPOLLIN} : 0,
+                      out = connection.out.empty() ? 0 : std::uint32_t{EPOLLOUT};
+  if (connection.closed || (in | out) == connection.events) return;
+  connection.events = in | out;
+  watch(EPOLL_CTL_MOD, connection.file.get(), connection.events, &connection);
 }
 
 LOCKSTEP_INLINE Deadline StoreServer::next_place() const noexcept {
-  if (unproven() < places_) return 0;
-  auto oldest = no_deadline;
-  for (auto const& one : connections_)
-    if (one.rank < 0) oldest = std::min(oldest, one.accepted_at);
-  return oldest + static_cast<Deadline>(min_stay_seconds * 1e9);
+  if (unproven_.size() < places_) return 0;
+  return unproven_.front().accepted_at + static_cast<Deadline>(min_stay_seconds * 1e9);
+}
+
+LOCKSTEP_INLINE Deadline StoreServer::close_late() {
+  auto const limit = static_cast<Deadline>(std::min(options_.silence_seconds, detail::max_answer_seconds) * 1e9);
+  while (!unproven_.empty() && Clock::nanoseconds() >= unproven_.front().accepted_at + limit)
+    remove(unproven_, unproven_.begin());
+  return unproven_.empty() ? no_deadline : unproven_.front().accepted_at + limit;
 }
 
 LOCKSTEP_INLINE void StoreServer::admit(FileDescriptor const& listening_socket) {
-  for (std::size_t i = 0; i < places_ && Clock::nanoseconds() >= next_place(); ++i) {
+  for (std::size_t i = 0; i < places_ && unproven_.size() <= places_ && Clock::nanoseconds() >= next_place(); ++i) {
     FileDescriptor file(::accept4(listening_socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (file.get() < 0) {  // the connection stays pending and would make poll return at once
+    if (file.get() < 0) {  // the connection stays pending and would make epoll return at once
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_after_ = deadline_in(0.05);
       return;
     }
     if (listener_.is_local() && !detail::is_own_user(file)) continue;
-    if (unproven() >= places_) drop_oldest();
-    Connection connection;
+    // One that is closed, and may still have an event of this turn, keeps its place until the turn's end.
+    if (unproven_.size() >= places_) close(unproven_.front());
+    auto& connection = unproven_.emplace_back();
     connection.file = std::move(file);
     connection.accepted_at = Clock::nanoseconds();
-    connection.handshake_deadline = deadline_in(std::min(options_.silence_seconds, detail::max_answer_seconds));
-    connections_.push_back(std::move(connection));
+    connection.events = EPOLLIN;
+    watch(EPOLL_CTL_ADD, connection.file.get(), connection.events, &connection);
   }
 }
 
-LOCKSTEP_INLINE void StoreServer::drop_oldest() {
-  auto const is_older = [](Connection const& a, Connection const& b) {
-    return a.rank < 0 && (b.rank >= 0 || a.accepted_at < b.accepted_at);
-  };
-  auto const oldest = std::min_element(connections_.begin(), connections_.end(), is_older);
-  if (oldest != connections_.end() && oldest->rank < 0) connections_.erase(oldest);
+LOCKSTEP_INLINE StoreServer::Connections::iterator StoreServer::remove(Connections& connections,
+                                                                       Connections::iterator connection) const {
+  // Closing is not enough for epoll if a forked process has the descriptor, too.
+  watch(EPOLL_CTL_DEL, connection->file.get(), 0, nullptr);
+  return connections.erase(connection);
+}
+
+LOCKSTEP_INLINE void StoreServer::remove_closed() {
+  has_closed_ = false;
+  for (auto* const connections : {&unproven_, &connections_})
+    for (auto one = connections->begin(); one != connections->end();)
+      one = one->closed ? remove(*connections, one) : std::next(one);
+  active_connections_ = static_cast<int>(std::count_if(connections_.begin(), connections_.end(),
+                                                       [](Connection const& connection) { return !connection.ended; }));
+}
+
+LOCKSTEP_INLINE void StoreServer::close(Connection& connection) noexcept {
+  if (std::exchange(connection.waiting, false)) --waiting_;
+  connection.closed = has_closed_ = true;
 }
 
 LOCKSTEP_INLINE std::size_t StoreServer::readable_bytes(Connection const& connection) noexcept {
@@ -116,7 +142,7 @@ LOCKSTEP_INLINE void StoreServer::serve(Connection& connection) {
   char buffer[16384];
   ssize_t got = 1;
   send(connection);
-  parse(connection);  // what waited for the rank to read its answers
+  parse(connection);                                                // what waited for the rank to read its answers
   for (int turns = 64; turns > 0 && !connection.closed; --turns) {  // then it is the next connection's turn
     auto const bytes = readable_bytes(connection);
     if (bytes == 0) break;
@@ -131,10 +157,12 @@ LOCKSTEP_INLINE void StoreServer::serve(Connection& connection) {
 }
 
 LOCKSTEP_INLINE void StoreServer::send(Connection& connection) {
-  if (connection.out.empty()) return;
-  auto const sent = ::send(connection.file.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
-  if (sent > 0) connection.out.erase(0, static_cast<std::size_t>(sent));
-  if (sent < 0 && errno != EAGAIN && errno != EINTR) connection.out.clear();  // the next read finds the reason
+  if (!connection.out.empty()) {
+    auto const sent = ::send(connection.file.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
+    if (sent > 0) connection.out.erase(0, static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) connection.out.clear();  // the next read finds the reason
+  }
+  watch(connection);
 }
 
 LOCKSTEP_INLINE void StoreServer::parse(Connection& connection) {
@@ -171,7 +199,7 @@ LOCKSTEP_INLINE bool StoreServer::authenticate(Connection& connection) {
   } else {
     auto const known = std::min(connection.in.size(), sizeof handshake.magic);
     if (std::memcmp(connection.in.data(), &handshake.magic, known) != 0) {
-      connection.closed = true;  // not a rank: send nothing
+      close(connection);  // not a rank: send nothing
       return false;
     }
     if (connection.in.size() < detail::StoreHandshake::bytes_of_any_version) return false;
@@ -182,9 +210,9 @@ LOCKSTEP_INLINE bool StoreServer::authenticate(Connection& connection) {
     if (!options_.secret.empty()) {
       connection.nonce = detail::new_nonce();
       connection.challenged = true;
-      detail::StoreChallenge const challenge{connection.nonce,
-                                             detail::store_proof(options_.secret, detail::StoreSide::server, handshake,
-                                                                 connection.nonce, port())};
+      detail::StoreChallenge const challenge{
+          connection.nonce,
+          detail::store_proof(options_.secret, detail::StoreSide::server, handshake, connection.nonce, port())};
       reply(connection, detail::StoreReply::challenge, detail::as_bytes(challenge));
       return false;
     }
@@ -223,14 +251,17 @@ LOCKSTEP_INLINE bool StoreServer::has_joined(detail::StoreHandshake const& hands
 LOCKSTEP_INLINE bool StoreServer::refuse(Connection& connection, std::string const& reason) {
   reply(connection, detail::StoreReply::refused, reason);
   send(connection);
-  connection.closed = true;
+  close(connection);
   return false;
 }
 
 LOCKSTEP_INLINE void StoreServer::accept(Connection& connection) {
   connection.rank = connection.handshake.rank;
   connection.kind = connection.handshake.kind;
-  connection.handshake_deadline = no_deadline;
+  auto const place =
+      std::find_if(unproven_.begin(), unproven_.end(), [&](Connection const& one) { return &one == &connection; });
+  connections_.splice(connections_.end(), unproven_, place);
+  ++active_connections_;
   detail::detect_silence(connection.file.get(), options_.silence_seconds, connection.kind);
   reply(connection, detail::StoreReply::done, detail::StoreHandshake::acceptance());
   if (connection.kind == detail::StoreConnectionKind::notifications)
@@ -263,7 +294,7 @@ LOCKSTEP_INLINE void StoreServer::answer(Connection& connection, detail::StoreCa
       reply(connection, detail::StoreReply::done, {});
       return answer_waiting();
     case detail::StoreCall::get:
-      connection.waiting = true;
+      waiting_ += !std::exchange(connection.waiting, true);
       connection.key = key;
       return answer_waiting();
     case detail::StoreCall::add: {
@@ -288,8 +319,7 @@ LOCKSTEP_INLINE void StoreServer::answer(Connection& connection, detail::StoreCa
     case detail::StoreCall::ended:
       return end(connection, value);
     case detail::StoreCall::leave:
-      connection.closed = true;
-      return;
+      return close(connection);
     case detail::StoreCall::prove:
       return;
   }
@@ -368,6 +398,7 @@ LOCKSTEP_INLINE void StoreServer::end(Connection& connection, std::string const&
   });
   if (value.size() != sizeof(detail::RankEnd) || is_again) return mark_lost(connection, "it sent an invalid message");
   connection.ended = true;
+  --active_connections_;
   auto const how = detail::from_bytes<detail::RankEnd>(value);
   if (how.exit_code != 0 || how.signal != 0)
     fail_waiting(connection.rank,
@@ -376,11 +407,13 @@ LOCKSTEP_INLINE void StoreServer::end(Connection& connection, std::string const&
 }
 
 LOCKSTEP_INLINE void StoreServer::answer_waiting() {
+  if (waiting_ == 0) return;
   for (auto& connection : connections_) {
     if (!connection.waiting || connection.closed) continue;
     auto const found = values_.find(connection.key);
     if (found == values_.end() && lost_.empty()) continue;
     connection.waiting = false;
+    --waiting_;
     if (found != values_.end())
       reply(connection, detail::StoreReply::done, found->second);
     else
@@ -390,7 +423,7 @@ LOCKSTEP_INLINE void StoreServer::answer_waiting() {
 }
 
 LOCKSTEP_INLINE void StoreServer::mark_lost(Connection& connection, std::string const& why) {
-  connection.closed = true;
+  close(connection);
   if (connection.rank < 0 || connection.ended) return;
   // The system may take long to detect that the rank's other connection is dead.
   for (auto& other : connections_) other.ended = other.ended || other.rank == connection.rank;

@@ -27,9 +27,10 @@ struct Addresses {
   }
   [[nodiscard]] bool all_loopback() const noexcept {
     for (auto const* one = first; one; one = one->ai_next) {
-      bool const loops = one->ai_family == AF_INET6
-                             ? IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 const*>(one->ai_addr)->sin6_addr)
-                             : (ntohl(reinterpret_cast<sockaddr_in const*>(one->ai_addr)->sin_addr.s_addr) >> 24) == 127;
+      bool const loops =
+          one->ai_family == AF_INET6
+              ? IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 const*>(one->ai_addr)->sin6_addr)
+              : (ntohl(reinterpret_cast<sockaddr_in const*>(one->ai_addr)->sin_addr.s_addr) >> 24) == 127;
       if (!loops) return false;
     }
     return first != nullptr;
@@ -68,7 +69,8 @@ LOCKSTEP_INLINE StoreListener StoreListener::at_name(std::string const& name) {
 
 LOCKSTEP_INLINE void StoreListener::open_all(addrinfo const* addresses, std::uint16_t port) {
   int error = 0;
-  for (int tries = port == 0 ? 32 : 1; tries > 0; --tries) {  // a port that is free on one address may be in use on another
+  for (int tries = port == 0 ? 32 : 1; tries > 0;
+       --tries) {  // a port that is free on one address may be in use on another
     error = open(addresses, port);
     if (error == 0) return;
     sockets_.clear();
@@ -102,8 +104,8 @@ LOCKSTEP_INLINE int StoreListener::open(addrinfo const* addresses, std::uint16_t
     ::getsockname(file.get(), reinterpret_cast<sockaddr*>(&name), &bytes);
     port_ = ntohs(reinterpret_cast<sockaddr_in const*>(&name)->sin_port);
     char text[NI_MAXHOST] = {};
-    if (sockets_.empty() && ::getnameinfo(reinterpret_cast<sockaddr*>(&name), bytes, text, sizeof text, nullptr, 0,
-                                          NI_NUMERICHOST) == 0)
+    if (sockets_.empty() &&
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&name), bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
       host_ = text;
     sockets_.push_back(std::move(file));
   }
