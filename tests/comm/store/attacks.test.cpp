@@ -225,7 +225,7 @@ void train(launch::World const& world, std::vector<float>& data) {
 
 }  // namespace
 
-TEST_CASE("a stranger without the secret is not let in, poisons no sum, ends no run, and blames no rank") {
+TEST_CASE("an unauthenticated peer is not let in, poisons no sum, ends no run, and blames no rank") {
   auto const before = resident_bytes();
   int failures = 0;
   for (int run = 0; run < runs(); ++run) {
@@ -271,7 +271,7 @@ TEST_CASE("a stranger without the secret is not let in, poisons no sum, ends no 
   if (!LOCKSTEP_SANITIZED) CHECK(resident_bytes() - before < (32 << 20));
 }
 
-TEST_CASE("a stranger that comes as rank 1 before rank 1 keeps it out neither of the place nor of the run") {
+TEST_CASE("a peer that claims to be rank 1 before rank 1 joins does not keep it out") {
   StoreServer const server(serving(2));
   auto const early = connected_to(server.port()), challenged = connected_to(server.port());
   send_all(early, wire::as_bytes(hello(1, 2)));

@@ -72,7 +72,7 @@ class StoreServer {
   /// has had at least `min_stay_seconds` by then: enough for a rank, which answers at once.
   static constexpr std::size_t most_unproven = 64;
   static constexpr double min_stay_seconds = 0.02;
-  /// Bytes that a name takes beside its text and its value.
+  /// Bytes that a name takes in addition to its text and its value.
   static constexpr std::size_t entry_bytes = 128;
 
   struct Connection {

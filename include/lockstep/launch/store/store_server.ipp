@@ -134,7 +134,7 @@ LOCKSTEP_INLINE std::size_t StoreServer::readable_bytes(Connection const& connec
   constexpr std::size_t handshake = sizeof(detail::StoreHandshake),
                         proof = sizeof(detail::StoreMessageHeader) + sizeof(Sha256::Digest);
   if (connection.rank < 0) return (connection.challenged ? proof : handshake) - connection.in.size();
-  // A rank that does not read its answers may not ask for more. Contributions are answered later, and go on.
+  // A rank that does not read its answers may not ask for more. Contributions are answered later, and are read.
   return connection.out.size() > detail::max_stored_bytes ? 0 : 16384;
 }
 
@@ -208,7 +208,11 @@ LOCKSTEP_INLINE bool StoreServer::authenticate(Connection& connection) {
     if (connection.in.size() < sizeof handshake) return false;
     connection.in.clear();
     if (!options_.secret.empty()) {
-      connection.nonce = detail::new_nonce();
+      try {
+        connection.nonce = detail::new_nonce();
+      } catch (ConfigError const& error) {
+        return refuse(connection, error.what());
+      }
       connection.challenged = true;
       detail::StoreChallenge const challenge{
           connection.nonce,
@@ -397,8 +401,7 @@ LOCKSTEP_INLINE void StoreServer::end(Connection& connection, std::string const&
     return one.rank == connection.rank && one.type == detail::StoreReply::rank_ended;
   });
   if (value.size() != sizeof(detail::RankEnd) || is_again) return mark_lost(connection, "it sent an invalid message");
-  connection.ended = true;
-  --active_connections_;
+  if (!std::exchange(connection.ended, true)) --active_connections_;
   auto const how = detail::from_bytes<detail::RankEnd>(value);
   if (how.exit_code != 0 || how.signal != 0)
     fail_waiting(connection.rank,

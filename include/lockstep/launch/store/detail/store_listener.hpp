@@ -23,7 +23,7 @@ class StoreListener {
  public:
   /// Listens on the addresses of `host`, which are those of one network interface, or of the loopback interface for
   /// "localhost". Listens on all interfaces if `host` is no address of this host, as behind a translated address, or is
-  /// this host's own name and stands for the loopback interface here, as in Debian's /etc/hosts.
+  /// this host's own name and means the loopback interface here, as in Debian's /etc/hosts.
   /// @param port 0: any free one
   /// @throws ConfigError if the port is not available
   static StoreListener at_host(std::string const& host, std::uint16_t port);
