@@ -85,8 +85,11 @@ class StoreServer {
     std::string in, out, key;  // key: name that the rank waits for
     detail::StoreHandshake handshake = {};
     detail::StoreNonce nonce = {};
+    std::size_t sent = 0;  // bytes of `out`
     Deadline accepted_at = 0;
     std::uint32_t events = 0;  // of epoll, that are watched for
+
+    [[nodiscard]] std::size_t unsent() const noexcept { return out.size() - sent; }
   };
   using Connections = std::list<Connection>;  // whose elements keep their addresses
   /// Contributions under one name.

@@ -73,7 +73,7 @@ LOCKSTEP_INLINE void StoreServer::watch(int operation, int file, std::uint32_t e
 
 LOCKSTEP_INLINE void StoreServer::watch(Connection& connection) const {
   std::uint32_t const in = readable_bytes(connection) > 0 ? std::uint32_t{EPOLLIN} : 0,
-                      out = connection.out.empty() ? 0 : std::uint32_t{EPOLLOUT};
+                      out = connection.unsent() > 0 ? std::uint32_t{EPOLLOUT} : 0;
   if (connection.closed || (in | out) == connection.events) return;
   connection.events = in | out;
   watch(EPOLL_CTL_MOD, connection.file.get(), connection.events, &connection);
@@ -135,7 +135,7 @@ LOCKSTEP_INLINE std::size_t StoreServer::readable_bytes(Connection const& connec
                         proof = sizeof(detail::StoreMessageHeader) + sizeof(Sha256::Digest);
   if (connection.rank < 0) return (connection.challenged ? proof : handshake) - connection.in.size();
   // A rank that does not read its answers may not ask for more. Contributions are answered later, and are read.
-  return connection.out.size() > detail::max_stored_bytes ? 0 : 16384;
+  return connection.unsent() > detail::max_stored_bytes ? 0 : 16384;
 }
 
 LOCKSTEP_INLINE void StoreServer::serve(Connection& connection) {
@@ -157,10 +157,15 @@ LOCKSTEP_INLINE void StoreServer::serve(Connection& connection) {
 }
 
 LOCKSTEP_INLINE void StoreServer::send(Connection& connection) {
-  if (!connection.out.empty()) {
-    auto const sent = ::send(connection.file.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
-    if (sent > 0) connection.out.erase(0, static_cast<std::size_t>(sent));
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) connection.out.clear();  // the next read finds the reason
+  if (connection.unsent() > 0) {
+    auto const sent =
+        ::send(connection.file.get(), connection.out.data() + connection.sent, connection.unsent(), MSG_NOSIGNAL);
+    if (sent > 0) connection.sent += static_cast<std::size_t>(sent);
+    bool const has_failed = sent < 0 && errno != EAGAIN && errno != EINTR;  // the next read finds the reason
+    if (has_failed || connection.sent >= std::max<std::size_t>(connection.out.size() / 2, 1)) {
+      connection.out.erase(0, has_failed ? connection.out.size() : connection.sent);
+      connection.sent = 0;
+    }
   }
   watch(connection);
 }
@@ -375,7 +380,7 @@ LOCKSTEP_INLINE void StoreServer::gather(Connection& connection, std::string con
   for (auto& one : connections_) {
     if (one.closed || one.kind != detail::StoreConnectionKind::requests || gathering.parts.count(one.rank) == 0)
       continue;
-    if (one.out.size() + all.size() > detail::max_unread_bytes) {
+    if (one.unsent() + all.size() > detail::max_unread_bytes) {
       mark_lost(one, "it does not read its answers");
       continue;
     }
