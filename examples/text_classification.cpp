@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -97,7 +98,8 @@ class Classifier {
 };
 
 /// Returns the texts as tokens. The first call tokenizes them with all cores of the ranks; later calls open the cache.
-data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies) {
+/// @param stop ends a wait for another process that prepares them
+data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies, std::stop_token stop = {}) {
   bool const given = !options.data.empty();
   auto const source = given ? options.data : texts_of_this_machine;
   auto evaluation = options.eval_data;
@@ -107,7 +109,8 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies)
   if (!given) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
 
   Progress progress(out);
-  auto const cache = app::cache_options(options, given ? options.cache : "none", verifies, progress);
+  auto cache = app::cache_options(options, given ? options.cache : "none", verifies, progress);
+  cache.stop = std::move(stop);
   data::TextSources sources;
   for (auto const& each : {source, evaluation}) {
     if (cache.folder.empty() || each.empty()) continue;
@@ -164,7 +167,7 @@ void prepare(Options const& options) { static_cast<void>(prepared(options, nullp
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   auto* const out = training.is_main_rank() ? stdout : nullptr;
-  auto const texts = prepared(options, out, false);
+  auto const texts = prepared(options, out, false, training.stop_token());
   if (out && texts.truncated() > 0)
     std::printf("note: %td of %td texts have more than %td words; the rest of them is not read (--max-length)\n",
                 texts.truncated(), texts.training_size() + texts.evaluation_size(), options.max_length);
@@ -190,7 +193,7 @@ int train_rank(app::Training<Options>& training) {
           auto const predicted = std::max_element(first, first + logits.extent(1)) - first;
           return std::tuple{batch.positions()(k), name(batch[&Article::label].values(k)), name(predicted)};
         },
-        progress.steps("predicting"));
+        progress.steps("predicting"), training.stop_token());
   };
   training.fit(Classifier{options, texts.vocabulary().size(), std::ssize(names)},
                optim::AdamW{.weight_decay = options.weight_decay}, batches,

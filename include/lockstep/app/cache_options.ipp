@@ -17,7 +17,8 @@ LOCKSTEP_INLINE data::TokenCacheOptions cache_options(Options const& options, st
   auto const folder = cache_folder();
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) out.folder = folder.string();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 && detail::is_own_folder(folder))
+    out.folder = folder.string();
   return out;
 }
 

@@ -111,7 +111,8 @@ LOCKSTEP_INLINE void Command::add_synonyms() {
 }
 
 LOCKSTEP_INLINE void Command::add_config() {
-  add(config_flag, config_, "YAML or JSON file with values of flags; the command line takes precedence");
+  add(config_flag, config_,
+      "YAML or JSON file with values of flags, or - for the standard input; the command line takes precedence");
 }
 
 LOCKSTEP_INLINE void Command::add(std::string const& names, std::string& value, std::string const& help) {

@@ -5,6 +5,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 LOCKSTEP_INLINE void print_error(std::string const& program, std::string sentence) {
+  sentence = limited_message(sentence);
   std::ranges::replace_if(
       sentence, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());

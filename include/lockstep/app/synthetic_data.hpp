@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <concepts>
@@ -7,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,6 +15,8 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/random_suffix.hpp>
+#include <lockstep/core/regular_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
@@ -24,8 +26,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 namespace detail {
 
-/// Returns the recipe of a complete synthetic data set, or an empty string for any other folder.
+/// Returns the recipe of a complete synthetic data set, or an empty string for any other folder, also for one of
+/// another user than this process's or root.
 std::string recipe_of(std::filesystem::path const& folder);
+
+/// Whether a folder belongs to the user of this process or to root, and not everybody may write there. Others could
+/// replace the files of any other folder, such as one that they made under /tmp first.
+bool is_own_folder(std::filesystem::path const& folder);
 
 }  // namespace detail
 
@@ -49,9 +56,13 @@ std::string data_folder(Options const& options, std::string const& recipe, Write
   if (fs::exists(folder, error))
     throw ConfigError(folder.string() + ": exists and is not the synthetic data set \"" + recipe +
                       "\"; remove it, name another --save-dir, or give --data");
-  auto const partial = folder.string() + ".partial-" + std::to_string(::getpid());
-  fs::create_directories(partial, error);
-  if (error)
+  auto const partial = folder.string() + ".partial-" + random_suffix();
+  fs::create_directories(folder.parent_path(), error);
+  if (!error && !saves && !detail::is_own_folder(folder.parent_path()))
+    throw ConfigError(folder.parent_path().string() +
+                      ": belongs to another user, or everybody may write there; set XDG_CACHE_HOME to a folder of your "
+                      "own, name a --save-dir, or give --data");
+  if (error || !fs::create_directory(partial, error))
     throw ConfigError(partial + ": cannot be created for synthetic data: " + error.message() +
                       "; name another --save-dir, or give --data");
   try {

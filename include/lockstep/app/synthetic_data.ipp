@@ -19,8 +19,21 @@ LOCKSTEP_INLINE std::filesystem::path cache_folder() {
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 LOCKSTEP_INLINE std::string recipe_of(std::filesystem::path const& folder) {
-  std::ifstream file(folder / "synthetic.txt", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  constexpr std::uint64_t most = 65'536;
+  try {
+    auto const path = (folder / "synthetic.txt").string();
+    auto const file = open_regular_file(path);
+    if (!file.is_own() || file.size() > most) return {};
+    return read_text_at(file.file.get(), 0, file.size(), path, "the recipe");
+  } catch (DataError const&) {
+    return {};
+  }
+}
+
+LOCKSTEP_INLINE bool is_own_folder(std::filesystem::path const& folder) {
+  struct ::stat found {};
+  return ::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && (found.st_mode & S_IWOTH) == 0 &&
+         (found.st_uid == ::geteuid() || found.st_uid == 0);
 }
 
 }}}  // namespace lockstep::app::detail

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -105,6 +106,10 @@ class Training : public detail::Additions {
   [[nodiscard]] launch::World& world() const noexcept { return world_; }
   /// Returns the signal that stopped `fit` early, or 0. It is SIGTERM if another rank received the signal.
   [[nodiscard]] int stopped_by() const noexcept { return stopped_by_; }
+  /// Returns a token that is stopped once a signal has requested a stop; it ends waits.
+  [[nodiscard]] std::stop_token stop_token() const noexcept {
+    return world_.stop_request ? world_.stop_request->token() : std::stop_token();
+  }
   /// Returns whether this is rank 0, which prints and saves.
   [[nodiscard]] bool is_main_rank() const noexcept { return output_.is_main_rank(); }
   [[deprecated("is_main_rank"), nodiscard]] bool speaks() const noexcept { return is_main_rank(); }
@@ -142,7 +147,7 @@ class Training : public detail::Additions {
     fit.schedule.total_steps = steps;
     if (fit.patience == 0 && fit.plateau.patience == 0) fit.min_delta = 0;  // a default of the program
     fit.checkpoints = {};                                                   // rank 0 has some
-    fit.stop = world_.stop_request ? world_.stop_request->token() : std::stop_token();
+    fit.stop = stop_token();
     fit.equal_on_all_ranks.insert(fit.equal_on_all_ranks.end(), options_.equal_on_all_ranks.begin(),
                                   options_.equal_on_all_ranks.end());
     return fit;

@@ -2,6 +2,7 @@
 #include <lockstep/core/atomic_file.ipp>
 #include <lockstep/core/base64.ipp>
 #include <lockstep/core/checksum.ipp>
+#include <lockstep/core/crc32.ipp>
 #include <lockstep/core/free_memory.ipp>
 #include <lockstep/core/hmac_sha256.ipp>
 #include <lockstep/core/json.ipp>
@@ -9,8 +10,11 @@
 #include <lockstep/core/json_writer.ipp>
 #include <lockstep/core/keyed_permutation.ipp>
 #include <lockstep/core/option_descriptor.ipp>
+#include <lockstep/core/out_of_memory.ipp>
 #include <lockstep/core/processors.ipp>
 #include <lockstep/core/progress.ipp>
+#include <lockstep/core/regular_file.ipp>
+#include <lockstep/core/safetensors_layout.ipp>
 #include <lockstep/core/segment_plan.ipp>
 #include <lockstep/core/sha256.ipp>
 #include <lockstep/core/thread_pool.ipp>

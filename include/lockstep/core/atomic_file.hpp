@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_remedy.hpp>
+#include <lockstep/core/random_suffix.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// File that appears complete or not at all. It is written under a temporary name in the same folder, and `commit`
-/// renames it after its bytes are on the disk. The destructor removes the temporary file if `commit` was not called.
-/// If several are written to one path, the last `commit` wins. A symbolic link stays a link: its target is replaced.
+/// File that appears complete or not at all. It is written under a random temporary name in the same folder, and
+/// `commit` renames it after its bytes are on the disk. The destructor removes the temporary file if `commit` was not
+/// called. If several are written to one path, the last `commit` wins. A symbolic link stays a link: its target is
+/// replaced. A link of another user in a folder where everybody may write, such as /tmp, is refused.
 ///
 /// Only regular files are replaced. A named pipe or a character device, such as /dev/null, is written to as it is, from
-/// the first `write` on; opening a pipe waits for its reader. A file that is named by a descriptor, such as
-/// /dev/stdout, is appended to. A folder, a block device or a socket is refused.
+/// the first `write` on. A write to a pipe waits for its reader until a stop is requested. A file that is named by a
+/// descriptor, such as /dev/stdout, is appended to. A folder, a block device or a socket is refused.
 class [[nodiscard]] AtomicFile {
  public:
   /// How the bytes are written.
@@ -35,7 +38,8 @@ class [[nodiscard]] AtomicFile {
   };
 
   /// @throws DataError if the path cannot be written to; the message names the path and the system's reason
-  explicit AtomicFile(std::string path, Order order = Order::sequential);
+  /// @param stop ends a wait for the reader of a pipe
+  explicit AtomicFile(std::string path, Order order = Order::sequential, std::stop_token stop = {});
   ~AtomicFile();
   AtomicFile(AtomicFile const&) = delete;
   AtomicFile& operator=(AtomicFile const&) = delete;
@@ -56,12 +60,17 @@ class [[nodiscard]] AtomicFile {
   static std::string target_of(std::string path);
   /// Returns whether a path names an open descriptor, as /dev/stdout and /proc/self/fd/1 do.
   static bool names_descriptor(std::string const& path);
-  /// Returns a suffix that no other process and no other file of this process uses.
-  static std::string temporary_suffix();
+  /// Throws for a link that another user may have made to redirect the file, as the kernel does for links that it
+  /// follows itself (fs.protected_symlinks).
+  static void refuse_foreign_link(std::string const& path);
   void open_temporary(struct ::stat const* replaced);
+  void open_stream();
+  /// Waits a moment for the reader of a pipe.   @throws DataError if a stop was requested
+  void wait_for_reader() const;
   [[noreturn]] void fail(char const* what) const;
 
   std::string path_, temporary_;
+  std::stop_token stop_;
   int file_ = -1;
 };
 

@@ -4,7 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE AtomicFile::AtomicFile(std::string path, Order order) : path_(target_of(std::move(path))) {
+LOCKSTEP_INLINE AtomicFile::AtomicFile(std::string path, Order order, std::stop_token stop)
+    : path_(target_of(std::move(path))), stop_(std::move(stop)) {
   if (path_.empty()) throw DataError("the path of a file to write is empty; name one");
   struct ::stat found {};
   bool const exists = ::stat(path_.c_str(), &found) == 0;
@@ -33,23 +34,46 @@ LOCKSTEP_INLINE AtomicFile::~AtomicFile() {
 }
 
 LOCKSTEP_INLINE void AtomicFile::open_temporary(struct ::stat const* replaced) {
-  temporary_ = path_ + temporary_suffix();
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  constexpr int attempts = 8;
+  for (int i = 0; i < attempts && file_ < 0 && (i == 0 || errno == EEXIST); ++i) {
+    temporary_ = path_ + "." + random_suffix() + ".partial";
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  }
   if (file_ < 0) fail("create");
   if (!replaced) return;
   // Keeps the owner, if permitted, and the permissions of the replaced file.
   static_cast<void>(::fchown(file_, replaced->st_uid, replaced->st_gid) == 0);
-  static_cast<void>(::fchmod(file_, replaced->st_mode & 07777));
+  static_cast<void>(::fchmod(file_, replaced->st_mode & 0777));
+}
+
+LOCKSTEP_INLINE void AtomicFile::open_stream() {
+  for (;;) {  // without O_NONBLOCK, opening a pipe would wait for its reader, and ignore a request to stop
+    file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file_ >= 0) return;
+    if (errno != ENXIO && errno != EINTR) fail("write");
+    wait_for_reader();
+  }
+}
+
+LOCKSTEP_INLINE void AtomicFile::wait_for_reader() const {
+  constexpr int milliseconds = 50;
+  ::pollfd polled{file_, POLLOUT, 0};  // without a file it only sleeps
+  static_cast<void>(::poll(&polled, 1, milliseconds));
+  if (stop_.stop_requested())
+    throw DataError(path_ + ": a stop was requested while the pipe waited for its reader; the file is not complete");
 }
 
 LOCKSTEP_INLINE void AtomicFile::write(std::span<std::byte const> bytes) {
-  if (file_ < 0) file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-  if (file_ < 0) fail("write");
+  if (file_ < 0) open_stream();
   while (!bytes.empty()) {
     auto const written = ::write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      wait_for_reader();
+    } else if (errno != EINTR) {
+      fail("write");
+    }
   }
 }
 
@@ -80,6 +104,7 @@ LOCKSTEP_INLINE std::string AtomicFile::target_of(std::string path) {
   for (int links = 0; links < 40 && !names_descriptor(path); ++links) {  // a limit like the system's own
     auto const length = ::readlink(path.c_str(), target, sizeof target);
     if (length <= 0 || length == sizeof target) break;
+    refuse_foreign_link(path);
     auto const folder = target[0] == '/' ? std::string::npos : path.rfind('/');
     path.erase(folder == std::string::npos ? 0 : folder + 1);
     path.append(target, static_cast<std::size_t>(length));
@@ -91,9 +116,17 @@ LOCKSTEP_INLINE bool AtomicFile::names_descriptor(std::string const& path) {
   return path.starts_with("/dev/fd/") || (path.starts_with("/proc/") && path.find("/fd/") != std::string::npos);
 }
 
-LOCKSTEP_INLINE std::string AtomicFile::temporary_suffix() {
-  static std::atomic<unsigned> written{0};
-  return "." + std::to_string(::getpid()) + "-" + std::to_string(written++) + ".partial";
+LOCKSTEP_INLINE void AtomicFile::refuse_foreign_link(std::string const& path) {
+  auto const slash = path.rfind('/');
+  auto const folder = slash == std::string::npos ? std::string(".") : path.substr(0, slash + 1);
+  struct ::stat link {};
+  struct ::stat around {};
+  if (::lstat(path.c_str(), &link) != 0 || ::stat(folder.c_str(), &around) != 0) return;
+  bool const is_shared = (around.st_mode & S_ISVTX) != 0 && (around.st_mode & S_IWOTH) != 0;
+  if (!is_shared || link.st_uid == ::geteuid() || link.st_uid == around.st_uid) return;
+  throw DataError(path +
+                  ": is a symbolic link of another user in a folder where everybody may write, and could lead "
+                  "to any file; name a file in a folder of your own");
 }
 
 LOCKSTEP_INLINE void AtomicFile::fail(char const* what) const {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -12,10 +13,14 @@
 
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/core/parse_real.hpp>
 #include <lockstep/core/utf8.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
+
+/// Limit for the bytes of a JSON file of Lockstep, such as run.json, when it is read.
+inline constexpr std::uint64_t max_file_bytes = std::uint64_t{1} << 28;
 
 /// Handling of half a surrogate pair in a string, such as "\\ud83d".
 enum class LoneSurrogates {

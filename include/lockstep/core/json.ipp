@@ -214,7 +214,11 @@ LOCKSTEP_INLINE void Parser::fail(std::string const& what) const {
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 
 LOCKSTEP_INLINE Value parse(std::string_view text, std::string_view name, LoneSurrogates lone) {
-  return detail::Parser(text, name, lone).document();
+  try {
+    return detail::Parser(text, name, lone).document();
+  } catch (std::bad_alloc const&) {
+    throw DataError(out_of_memory_message(std::string(name), text.size()));
+  }
 }
 
 }}}  // namespace lockstep::json

@@ -21,22 +21,35 @@ using Member = std::pair<std::string, Value>;
 /// Members in the order of the text, with unique names.
 using Object = std::vector<Member>;
 
-/// One JSON value. Numbers without fraction and exponent are std::int64_t, all others double; neither is rounded to the
-/// other. Values are equal if type, value and order are equal.
+/// One JSON value, of 16 bytes. Numbers without fraction and exponent are std::int64_t, all others double; neither is
+/// rounded to the other. Values are equal if type, value and order are equal.
 class Value {
  public:
   Value(std::nullptr_t = nullptr) noexcept {}
   template <std::same_as<bool> Integer>
-  Value(Integer value) noexcept
-      : type_(Type::boolean), integer_(value) {}  // a template, otherwise pointers would convert
+  Value(Integer value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
+    data_.integer = value;
+  }
   template <std::integral Integer>
-  requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer), integer_(checked(value)) {}
-  Value(double value) noexcept : type_(Type::number), number_(value) {}
+  requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer) {
+    data_.integer = checked(value);
+  }
+  Value(double value) noexcept : type_(Type::number) { data_.number = value; }
   Value(char const* value) : Value(std::string(value)) {}
   Value(std::string_view value) : Value(std::string(value)) {}
-  Value(std::string value) noexcept : type_(Type::string), string_(std::move(value)) {}
-  Value(Array value) noexcept;
-  Value(Object value) noexcept;
+  Value(std::string value);
+  Value(Array value);
+  Value(Object value);
+  Value(Value const& other);
+  Value(Value&& other) noexcept : type_(std::exchange(other.type_, Type::null)), data_(other.data_) {}
+  Value& operator=(Value other) noexcept {
+    std::swap(type_, other.type_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Value() {
+    if (type_ >= Type::string) release();
+  }
 
   /// Returns the type in words: "null", "bool", "integer", "number", "string", "array" or "object".
   [[nodiscard]] char const* type() const noexcept;
@@ -48,12 +61,12 @@ class Value {
 
   /// Return the value as the named type. An integer can also be read as a number.
   /// @throws DataError if the value has another type; names both
-  [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), integer_ != 0; }
-  [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), integer_; }
+  [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), data_.integer != 0; }
+  [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), data_.integer; }
   [[nodiscard]] double number() const;
-  [[nodiscard]] std::string const& string() const { return need(Type::string, "a string"), string_; }
-  [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), array_; }
-  [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), object_; }
+  [[nodiscard]] std::string const& string() const { return need(Type::string, "a string"), *data_.string; }
+  [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), *data_.array; }
+  [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), *data_.object; }
 
   /// Returns the member of that name, or null if there is none.
   /// @throws DataError if this is no object
@@ -90,18 +103,21 @@ class Value {
     return static_cast<std::int64_t>(value);
   }
   void need(Type type, char const* wanted) const;
+  void release() noexcept;
 
-  // One member per type: a std::variant of them would be very expensive to compile.
+  // A std::variant would be very expensive to compile. A value is small, since a file of a few bytes per value may hold
+  // millions. Empty strings, arrays and objects are shared constants, which nobody changes or releases.
+  union Data {
+    std::int64_t integer;
+    double number;
+    std::string const* string;
+    Array const* array;
+    Object const* object;
+  };
   Type type_ = Type::null;
-  std::int64_t integer_ = 0;
-  double number_ = 0;
-  std::string string_;
-  Array array_;
-  Object object_;
+  Data data_{0};
 };
-
-inline Value::Value(Array value) noexcept : type_(Type::array), array_(std::move(value)) {}
-inline Value::Value(Object value) noexcept : type_(Type::object), object_(std::move(value)) {}
+static_assert(sizeof(Value) == 16);
 
 bool operator==(Value const& a, Value const& b);
 

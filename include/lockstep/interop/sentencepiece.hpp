@@ -6,8 +6,6 @@
 #endif
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +17,7 @@
 #include <lockstep/core/base64.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/regular_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
@@ -62,9 +61,12 @@ class SentencePiece {
   }
   /// Loads a model file, as `spm_train` writes it.   @throws DataError if it cannot be read or is no model
   [[nodiscard]] static SentencePiece load(std::string const& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    if (!file || bytes.empty()) throw DataError(path + ": cannot be read as a sentencepiece model; name a .model file");
+    constexpr std::uint64_t most = std::uint64_t{1} << 28;  // models have some megabytes
+    auto const file = open_regular_file(path, "cannot be read as a sentencepiece model");
+    if (file.size() == 0 || file.size() > most)
+      throw DataError(path + ": cannot be read as a sentencepiece model; name a .model file");
+    std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+    bytes.resize(read_at(file.file.get(), bytes.data(), bytes.size(), 0, path));
     return SentencePiece(std::move(bytes), path);
   }
   /// Loads a model from a string of `to_text`, for example from a checkpoint's metadata.

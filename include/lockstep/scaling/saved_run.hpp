@@ -2,8 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -11,6 +9,7 @@
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
+#include <lockstep/core/regular_file.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/step_profile.hpp>

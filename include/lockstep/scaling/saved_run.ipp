@@ -10,10 +10,9 @@ LOCKSTEP_INLINE SavedRun::SavedRun(std::string const& directory) {
   std::error_code error;
   bool const is_diagnosis = !fs::exists(path / "run.json", error) && fs::exists(path / "doctor.json", error);
   file_ = (path / (is_diagnosis ? "doctor.json" : "run.json")).string();
-  std::ifstream in(file_, std::ios::binary);
-  if (!in) throw DataError(directory + ": holds no run.json; give the --save-dir of a finished run");
-  std::string const text{std::istreambuf_iterator<char>(in), {}};
-  json_ = json::parse(text, file_);
+  if (!fs::exists(file_, error))
+    throw DataError(directory + ": holds no run.json; give the --save-dir of a finished run");
+  json_ = json::parse(read_text_file(file_, json::max_file_bytes), file_);
   if (is_diagnosis) json_ = with_file_name([&] { return json_.at("run"); });
   if (!path.has_filename()) path = path.parent_path();
   name_ = path.filename().string();

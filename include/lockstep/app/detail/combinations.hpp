@@ -52,6 +52,7 @@ class Combinations {
 
   void check_best();
 
+  void check_data();
   void check_saving();
 
   void check_doctor();

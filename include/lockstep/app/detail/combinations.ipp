@@ -13,6 +13,7 @@ LOCKSTEP_INLINE void Combinations::check() {
   check_autotune_gemm();
   check_min_factor();
   check_best();
+  check_data();
   check_saving();
   check_doctor();
   check_evaluate();
@@ -94,6 +95,13 @@ LOCKSTEP_INLINE void Combinations::check_best() {
   if (!options_.best_by.empty() && command_.given("--best-by"))  // a default may be for your own training loop
     throw ConfigError(
         "--best-by without --save-dir, --patience or --lr-plateau: it would change nothing; add one of them");
+}
+
+LOCKSTEP_INLINE void Combinations::check_data() {
+  if (options_.data == "-")
+    throw ConfigError(
+        "--data -: every rank reads the data, and reads them again in each epoch, which the standard input does not "
+        "allow; write them to a file");
 }
 
 LOCKSTEP_INLINE void Combinations::check_saving() {

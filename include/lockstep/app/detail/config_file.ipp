@@ -4,20 +4,47 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-LOCKSTEP_INLINE ConfigFile::ConfigFile(std::string path)
-    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "re")) {
-  if (!file_) throw ConfigError("--config " + path_ + ": cannot be opened: " + std::strerror(errno));
-  if (yaml_parser_initialize(&parser_) == 0) {
-    std::fclose(file_);
-    throw ConfigError("--config " + path_ + ": no memory to read it");
-  }
-  yaml_parser_set_input_file(&parser_, file_);
+LOCKSTEP_INLINE ConfigFile::ConfigFile(std::string path) : path_(std::move(path)), text_(text_of(path_)) {
+  if (yaml_parser_initialize(&parser_) == 0) throw ConfigError("--config " + path_ + ": no memory to read it");
+  yaml_parser_set_input_string(&parser_, reinterpret_cast<unsigned char const*>(text_.data()), text_.size());
 }
 
 LOCKSTEP_INLINE ConfigFile::~ConfigFile() {
   yaml_event_delete(&event_);
   yaml_parser_delete(&parser_);
-  std::fclose(file_);
+}
+
+LOCKSTEP_INLINE bool ConfigFile::names_descriptor(std::string const& path) {
+  return path == "-" || path == "/dev/stdin" || path.starts_with("/dev/fd/") ||
+         (path.starts_with("/proc/") && path.find("/fd/") != std::string::npos);
+}
+
+LOCKSTEP_INLINE std::string ConfigFile::text_of(std::string const& path) {
+  auto const refuse = [&](std::string const& why) { throw ConfigError("--config " + path + ": " + why); };
+  FileDescriptor const file = path == "-" ? FileDescriptor(::dup(STDIN_FILENO)) : FileDescriptor(path);
+  struct ::stat found {};
+  if (file.get() < 0 || ::fstat(file.get(), &found) != 0) refuse("cannot be opened: " + system_message(errno));
+  if (S_ISDIR(found.st_mode)) refuse("is a directory; name a file");
+  if (!S_ISREG(found.st_mode) && !S_ISCHR(found.st_mode) && !names_descriptor(path))
+    refuse(
+        "is not a regular file, and its writer may never come; write --config - and connect the pipe to the "
+        "standard input");
+  std::string text;
+  for (;;) {
+    constexpr std::size_t piece = std::size_t{1} << 16;
+    auto const done = text.size();
+    text.resize(done + piece);
+    auto const got = ::read(file.get(), text.data() + done, piece);
+    auto const error = errno;
+    text.resize(done + static_cast<std::size_t>(got > 0 ? got : 0));
+    if (got == 0) return text;
+    if (text.size() > max_bytes)
+      refuse("has more than " + std::to_string(max_bytes) + " bytes, as no configuration has; is it another file?");
+    if (got > 0 || error == EINTR) continue;
+    if (error != EAGAIN && error != EWOULDBLOCK) refuse("cannot be read: " + system_message(error));
+    ::pollfd polled{file.get(), POLLIN, 0};
+    static_cast<void>(::poll(&polled, 1, -1));  // a signal ends the program, since no rank has started
+  }
 }
 
 LOCKSTEP_INLINE std::vector<Setting> ConfigFile::read() {

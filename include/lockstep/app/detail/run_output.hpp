@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +19,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/regular_file.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>

@@ -148,9 +148,7 @@ LOCKSTEP_INLINE void RunOutput::note_warmup(Beginning const& run) const {
 
 LOCKSTEP_INLINE void RunOutput::add_final(std::vector<std::pair<std::string, double>> const& metrics) const {
   if (metrics.empty()) return;
-  std::ifstream in(file("run.json"), std::ios::binary);
-  if (!in) throw DataError(file("run.json") + ": cannot be read; its final metrics were to be added");
-  auto const run = json::parse(std::string(std::istreambuf_iterator<char>(in), {}), file("run.json"));
+  auto const run = json::parse(read_text_file(file("run.json"), json::max_file_bytes), file("run.json"));
   auto members = run.object();
   for (auto& [name, value] : members) {
     if (name != "final") continue;

@@ -4,21 +4,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_INLINE DataFile::DataFile(std::string path) : path_(std::move(path)), file_(path_) {
-  if (file_.get() < 0) {
-    auto const error = errno;
-    throw DataError(path_ + ": cannot be opened: " + system_message(error) +
-                    (error == EMFILE || error == ENFILE
-                         ? "; raise how many may be open (ulimit -n), or join small files to larger ones"
-                         : "; check the path and its permissions"));
-  }
-  struct ::stat status {};
-  if (::fstat(file_.get(), &status) != 0) throw DataError(path_ + ": cannot be examined: " + system_message(errno));
-  if (S_ISDIR(status.st_mode)) throw DataError(path_ + ": is a directory; give a file in it");
-  if (!S_ISREG(status.st_mode))
-    throw DataError(path_ + ": is not a regular file; every rank reads it, so copy it to one");
-  size_ = static_cast<std::uint64_t>(status.st_size);
-  modified_ns_ = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+LOCKSTEP_INLINE DataFile::DataFile(std::string path) : path_(std::move(path)) {
+  auto opened = open_regular_file(path_);
+  size_ = opened.size();
+  modified_ns_ = opened.modified_ns();
+  is_own_ = opened.is_own();
+  file_ = std::move(opened.file);
 }
 
 LOCKSTEP_INLINE std::uint64_t DataFile::size_now() const noexcept {
@@ -37,9 +28,20 @@ LOCKSTEP_INLINE void DataFile::read(std::uint64_t offset, std::span<std::byte> o
 
 LOCKSTEP_INLINE std::string DataFile::read_text(std::uint64_t offset, std::uint64_t bytes, char const* what) const {
   require_range(offset, bytes, what);
-  std::string out(static_cast<std::size_t>(bytes), '\0');
-  read(offset, std::as_writable_bytes(std::span(out.data(), out.size())));
-  return out;
+  return with_memory_for(path_, bytes, [&] {
+    std::string out(static_cast<std::size_t>(bytes), '\0');
+    read(offset, std::as_writable_bytes(std::span(out.data(), out.size())));
+    return out;
+  });
+}
+
+LOCKSTEP_INLINE std::string DataFile::read_claimed_text(std::uint64_t offset, std::uint64_t bytes, std::uint64_t most,
+                                                        char const* what) const {
+  require_range(offset, bytes, what);
+  if (bytes > most)
+    fail("claims that " + std::string(what) + " has " + std::to_string(bytes) + " bytes, and at most " +
+         std::to_string(most) + " are read; the file is damaged, write it again");
+  return with_memory_for(path_, bytes, [&] { return read_text_at(file_.get(), offset, bytes, path_, what); });
 }
 
 LOCKSTEP_INLINE void DataFile::require_range(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
@@ -52,6 +54,15 @@ LOCKSTEP_INLINE std::uint64_t DataFile::fingerprint() const {
   constexpr std::uint64_t part = 4096;
   auto const bytes = std::min(part, size_);
   return mix(mix(read_text(0, bytes, "")), mix(read_text(size_ - bytes, bytes, "")), size_);
+}
+
+LOCKSTEP_INLINE std::uint64_t DataFile::spread_fingerprint() const {
+  constexpr std::uint64_t part = 4096, parts = 64;
+  auto const bytes = std::min(part, size_), last = size_ - bytes;
+  auto hash = mix(size_);
+  for (std::uint64_t i = 0; i < parts; ++i)
+    hash = mix(hash, mix(read_text(last / (parts - 1) * i + (i == parts - 1 ? last % (parts - 1) : 0), bytes, "")));
+  return hash;
 }
 
 }}}  // namespace lockstep::data::detail

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <unistd.h>
-
 #include <string>
 
-#include <lockstep/core/clock.hpp>
+#include <lockstep/core/random_suffix.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-/// Returns a temporary path to write a file to, before it is renamed to `path`. The name is unique among threads and
-/// processes, including processes of other containers with equal ids. Open it with "x".
-inline std::string partial_path(std::string const& path) {
-  return path + "." + std::to_string(::getpid()) + "." + std::to_string(Clock::nanoseconds());
-}
+/// Returns a temporary path to write a file to, before it is renamed to `path`. Nobody can predict it, and it is unique
+/// among threads and processes, including processes of other containers with equal ids. Open it with "x", or with
+/// O_EXCL.
+inline std::string partial_path(std::string const& path) { return path + "." + random_suffix(); }
 
 }}}  // namespace lockstep::data::detail

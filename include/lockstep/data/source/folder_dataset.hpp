@@ -19,6 +19,7 @@
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>

@@ -14,7 +14,9 @@ LOCKSTEP_INLINE FolderDataset::FolderDataset(std::string_view pattern) {
 }
 
 LOCKSTEP_INLINE FileSample FolderDataset::get(Index i) const {
-  FileSample out{std::vector<std::uint8_t>(static_cast<std::size_t>(file(i).bytes)), file(i).label};
+  FileSample out{{}, file(i).label};
+  auto const bytes = static_cast<std::size_t>(file(i).bytes);
+  with_memory_for(file(i).path, bytes, [&] { out.bytes.resize(bytes); });
   read(file(i), out.bytes);
   return out;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/regular_file.hpp>
 #include <lockstep/data/source/detail/text_window.hpp>
 #include <lockstep/data/source/stream_dataset.hpp>
 

@@ -7,8 +7,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 LOCKSTEP_INLINE std::optional<std::string_view> LineReader::next() {
   for (; file_ < paths_->size(); close_file()) {
     try {
-      if (open_.get() < 0) open_ = FileDescriptor(path());
-      if (open_.get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
+      if (open_.get() < 0) open_ = open_regular_file(path()).file;
       while (auto const found = line()) {
         ++number_;
         if (!found->is_blank()) return found->text;

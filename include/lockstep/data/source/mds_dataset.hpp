@@ -59,6 +59,8 @@ class MdsDataset {
   [[nodiscard]] ShardSample locate(Index i) const noexcept;
 
   static MdsSample::Columns columns(json::Value const& shard, std::string const& path);
+  /// Reads the table of samples in pieces, and checks it.   @throws DataError if it does not fit its shard
+  static std::vector<std::uint32_t> offsets(detail::DataFile const& file, std::uint64_t samples);
   static void add(Shared& shared, std::string const& folder, json::Value const& shard, bool keep_open);
 
   std::shared_ptr<Shared const> shared_;

@@ -8,7 +8,7 @@ LOCKSTEP_INLINE MdsDataset::MdsDataset(std::string const& folder) {
   auto shared = std::make_shared<Shared>();
   auto const path = folder + "/index.json";
   detail::DataFile const file(path);
-  auto const index = json::parse(file.read_text(0, file.size(), "the index"), path);
+  auto const index = json::parse(file.read_claimed_text(0, file.size(), detail::max_index_bytes, "the index"), path);
   if (auto const version = index.at("version").integer(); version != 2)
     file.fail("is of MDS version " + std::to_string(version) + "; version 2 can be read");
   auto const& shards = index.at("shards").array();
@@ -21,7 +21,7 @@ LOCKSTEP_INLINE MdsDataset::MdsDataset(std::string const& folder) {
 LOCKSTEP_INLINE MdsSample MdsDataset::get(Index i) const {
   auto const [shard, k] = locate(i);
   auto const begin = shard.offsets[k], end = shard.offsets[k + 1];
-  std::vector<std::byte> data(end - begin);
+  auto data = with_memory_for(shard.path, end - begin, [&] { return std::vector<std::byte>(end - begin); });
   if (shard.file) {
     shard.file->read(begin, data);
   } else {
@@ -53,13 +53,39 @@ LOCKSTEP_INLINE MdsSample::Columns MdsDataset::columns(json::Value const& shard,
     if (bytes < 0 || bytes > std::numeric_limits<std::uint32_t>::max())
       throw DataError(path + ": column \"" + names[c].string() + "\" has values of " + std::to_string(bytes) +
                       " bytes");
-    out.push_back({names[c].string(), encodings[c].string(), static_cast<std::uint32_t>(bytes)});
+    auto const& name = names[c].string();
+    if (std::any_of(out.begin(), out.end(), [&](auto const& other) { return other.name == name; }))
+      throw DataError(path + ": the index lists the column \"" + name + "\" twice");
+    out.push_back({name, encodings[c].string(), static_cast<std::uint32_t>(bytes)});
     if (out.back().encoding == "pkl") {
       throw DataError(path + ": column \"" + out.back().name +
                       "\" is pickled, which only Python can run; write it as str, bytes, json or ndarray");
     }
   }
   return std::make_shared<std::vector<detail::MdsColumn> const>(std::move(out));
+}
+
+LOCKSTEP_INLINE std::vector<std::uint32_t> MdsDataset::offsets(detail::DataFile const& file, std::uint64_t samples) {
+  constexpr std::size_t piece = std::size_t{1} << 18;
+  auto const count = static_cast<std::size_t>(samples) + 1;
+  auto const expect = [&](bool fits) {
+    if (!fits)
+      file.fail("has a table of samples that does not fit its " + std::to_string(file.size()) +
+                " bytes; it was cut off or is damaged");
+  };
+  expect(file.read_number<std::uint32_t>(4) >= 4 + 4 * count);
+  expect(file.read_number<std::uint32_t>(4 * count) <= file.size());
+  return with_memory_for(file.path(), 4 * count, [&] {
+    std::vector<std::uint32_t> out;
+    while (out.size() < count) {
+      auto const begin = out.size();
+      out.resize(std::min(begin + piece, count));
+      file.read(4 + 4 * begin, std::as_writable_bytes(std::span(out).subspan(begin)));
+      expect(std::is_sorted(out.begin() + static_cast<std::ptrdiff_t>(begin == 0 ? 0 : begin - 1), out.end()));
+    }
+    out.shrink_to_fit();
+    return out;
+  });
 }
 
 LOCKSTEP_INLINE void MdsDataset::add(Shared& shared, std::string const& folder, json::Value const& shard,
@@ -76,13 +102,10 @@ LOCKSTEP_INLINE void MdsDataset::add(Shared& shared, std::string const& folder, 
   if (samples < 0 || count != static_cast<std::uint64_t>(samples))
     file->fail("holds " + std::to_string(count) + " samples, and the index says " + std::to_string(samples));
   file->require_range(4, 4 * (count + 1), "the table of samples");
-  Shard out{path, columns(shard, path), std::vector<std::uint32_t>(count + 1), nullptr};
-  file->read(4, std::as_writable_bytes(std::span(out.offsets)));
-  if (out.offsets.front() < 4 + 4 * (count + 1) || out.offsets.back() > file->size() ||
-      !std::is_sorted(out.offsets.begin(), out.offsets.end())) {
-    file->fail("has a table of samples that does not fit its " + std::to_string(file->size()) +
-               " bytes; it was cut off or is damaged");
-  }
+  Shard out{path, columns(shard, path), offsets(*file, count), nullptr};
+  if (out.offsets.back() != file->size())
+    file->fail("has " + std::to_string(file->size() - out.offsets.back()) +
+               " bytes after its last sample; it is damaged, write it again");
   if (keep_open) out.file = std::move(file);
   shared.ends.push_back((shared.ends.empty() ? 0 : shared.ends.back()) + samples);
   shared.shards.push_back(std::move(out));

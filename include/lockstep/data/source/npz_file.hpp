@@ -14,6 +14,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
+/// Whether the bytes of an array are compared with the checksum (CRC-32) of the archive when the array is opened.
+enum class NpzChecksums {
+  verify,  ///< each array is read once, as numpy does (the default)
+  ignore,  ///< rows are read unchecked: for archives much larger than what is read of them
+};
+
 /// A .npz archive with arrays by name. Opens the file and reads its directory once for all arrays. Closes the file when
 /// this object and all of its arrays are destroyed.
 /// Other files of the archive do not matter, whatever their names and compression.
@@ -21,23 +27,26 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @source PKWARE APPNOTE 6.3, with Zip64
 class NpzFile {
  public:
-  explicit NpzFile(std::string const& path)
-      : file_(std::make_shared<detail::DataFile const>(path)), entries_(detail::read_zip_directory(*file_)) {}
+  explicit NpzFile(std::string const& path, NpzChecksums checksums = NpzChecksums::verify)
+      : file_(std::make_shared<detail::DataFile const>(path)),
+        directory_(detail::read_zip_directory(*file_)),
+        checksums_(checksums) {}
 
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
   /// Returns the names of the arrays, in the order of the archive.
   [[nodiscard]] std::vector<std::string> names() const;
-  [[nodiscard]] bool has(std::string_view name) const { return find(name) != entries_.end(); }
+  [[nodiscard]] bool has(std::string_view name) const { return find(name) != directory_.entries.end(); }
   /// Returns an array whose rows are read from the archive in place.
-  /// @throws DataError if the archive has no such array, or the array is damaged, encrypted or compressed (np.savez
-  /// does not compress)
+  /// @throws DataError if the archive has no such array or two of them, or the array is damaged, encrypted or
+  /// compressed (np.savez does not compress)
   [[nodiscard]] FileArray array(std::string_view name) const;
 
  private:
   [[nodiscard]] std::vector<detail::ZipEntry>::const_iterator find(std::string_view name) const;
 
   std::shared_ptr<detail::DataFile const> file_;
-  std::vector<detail::ZipEntry> entries_;
+  detail::ZipDirectory directory_;
+  NpzChecksums checksums_;
 };
 
 }}}  // namespace lockstep::data

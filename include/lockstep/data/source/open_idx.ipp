@@ -43,7 +43,12 @@ LOCKSTEP_INLINE FileArray open_idx(std::string const& path) {
     for (std::uint64_t k = 0; k < 4; ++k) extent = extent << 8 | byte(4 + 4 * axis + k);
     shape.push_back(extent);
   }
-  return FileArray(std::move(file), type, std::move(shape), 4 + 4 * axes, FileArray::Order::swapped);
+  FileArray out(file, type, std::move(shape), 4 + 4 * axes, FileArray::Order::swapped);
+  auto const expected = 4 + 4 * axes + static_cast<std::uint64_t>(out.rows() * out.width() * type.bytes);
+  if (file->size() != expected)
+    file->fail("has " + std::to_string(file->size()) + " bytes, and an array of the extents " + out.extents() +
+               " has " + std::to_string(expected) + "; its header is damaged, write it again");
+  return out;
 }
 
 }}}  // namespace lockstep::data

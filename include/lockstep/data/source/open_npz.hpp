@@ -12,8 +12,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// file, NpzFile reads the directory once.
 /// @throws DataError if the file is damaged or has no such array, or the array is compressed (np.savez does not
 /// compress)
-[[nodiscard]] inline FileArray open_npz(std::string const& path, std::string_view name) {
-  return NpzFile(path).array(name);
+[[nodiscard]] inline FileArray open_npz(std::string const& path, std::string_view name,
+                                        NpzChecksums checksums = NpzChecksums::verify) {
+  return NpzFile(path, checksums).array(name);
 }
 
 }}}  // namespace lockstep::data

@@ -9,6 +9,7 @@
 
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/safetensors_layout.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -20,7 +21,7 @@ NumberType safetensors_type(std::string_view name) noexcept;
 }  // namespace detail
 
 /// Opens one tensor of a safetensors file, by name; its first extent counts rows.
-/// @throws DataError if the file is damaged or has no such tensor
+/// @throws DataError if the file is damaged, its tensors overlap or leave gaps, or it has no such tensor
 /// @source safetensors 0.3: u64 length of a JSON header, the header, the tensors' bytes
 [[nodiscard]] FileArray open_safetensors(std::string const& path, std::string_view name);
 

@@ -23,7 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 LOCKSTEP_INLINE FileArray open_safetensors(std::string const& path, std::string_view name) {
   auto file = std::make_shared<detail::DataFile const>(path);
   auto const length = file->read_number<std::uint64_t>(0);
-  auto const text = file->read_text(8, length, "the header");
+  auto const text = file->read_claimed_text(8, length, max_safetensors_header, "the header");
   auto const header = json::parse(text, path);
   auto const* const tensor = name == "__metadata__" ? nullptr : header.find(name);
   if (!tensor) {
@@ -47,6 +47,7 @@ LOCKSTEP_INLINE FileArray open_safetensors(std::string const& path, std::string_
     file->fail("\"" + std::string(name) + "\" has the shape " + out.extents() + " and " + std::to_string(end - begin) +
                " bytes, which disagree; the file is damaged");
   }
+  check_safetensors_layout(path, header, file->size() - 8 - length);
   return out;
 }
 

@@ -8,9 +8,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +22,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/detail/partial_path.hpp>
+#include <lockstep/data/source/detail/forward_reader.hpp>
 #include <lockstep/data/source/detail/tar_parser.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -46,7 +46,8 @@ struct TarSample {
 
 /// Whether the index of an archive is kept for later runs.
 enum class TarIndex {
-  keep,    ///< in a file next to the archive, PATH.index, if the folder is writable (the default)
+  keep,    ///< in a file next to the archive, PATH.index, if the folder is writable (the default). An existing one is
+           ///< used if it belongs to the user or to root, and matches the archive's size, time and checksum
   memory,  ///< only in memory
 };
 
@@ -83,6 +84,8 @@ class TarDataset {
   [[nodiscard]] std::string first_line() const;
   /// Returns the members, or an empty vector if there is no index for this archive; the index is then rebuilt.
   [[nodiscard]] std::vector<detail::TarEntry> read_index(std::string const& index_path) const;
+  /// Whether there is an index, complete or not, which may be replaced.
+  static bool is_index(std::string const& path);
   /// Writes the index atomically: first under another name. Does not write it if a name contains a line break.
   void write_index(std::string const& index_path, std::vector<detail::TarEntry> const& members) const;
 

@@ -48,8 +48,10 @@ LOCKSTEP_INLINE TarSample TarDataset::get(Index i) const {
   auto const k = static_cast<std::size_t>(i);
   TarSample out{samples_->keys[k], {}};
   for (auto const& member : samples_->members[k]) {
-    out.members.push_back({member.name, std::vector<std::uint8_t>(static_cast<std::size_t>(member.bytes))});
-    file_->read(member.offset, std::as_writable_bytes(std::span(out.members.back().bytes)));
+    auto bytes = with_memory_for(name(i), member.bytes,
+                                 [&] { return std::vector<std::uint8_t>(static_cast<std::size_t>(member.bytes)); });
+    file_->read(member.offset, std::as_writable_bytes(std::span(bytes)));
+    out.members.push_back({member.name, std::move(bytes)});
   }
   return out;
 }
@@ -75,35 +77,69 @@ LOCKSTEP_INLINE void TarDataset::require_unique_extensions(std::string const& ke
 }
 
 LOCKSTEP_INLINE std::string TarDataset::first_line() const {
-  return "lockstep tar index 3 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
-         std::to_string(file_->fingerprint()) + "\n";
+  return "lockstep tar index 4 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
+         std::to_string(file_->spread_fingerprint()) + "\n";
 }
 
 LOCKSTEP_INLINE std::vector<detail::TarEntry> TarDataset::read_index(std::string const& index_path) const {
   std::vector<detail::TarEntry> out;
   if (::access(index_path.c_str(), R_OK) != 0) return out;
-  detail::DataFile const file(index_path);
-  auto const text = file.read_text(0, file.size(), "the index");
-  if (!text.starts_with(first_line()) || !text.ends_with("\nend\n")) return out;
-  std::string_view rest = text;
-  rest.remove_prefix(first_line().size());
-  while (rest != "end\n") {
-    auto line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(line.size() + 1);
+  std::optional<detail::DataFile> file;
+  try {
+    file.emplace(index_path);
+  } catch (DataError const&) {
+    return out;  // a folder or a pipe, which is no index
+  }
+  // Another user's index could name any bytes of the archive as any sample.
+  if (!file->is_own()) return out;
+  detail::ForwardReader text(*file, 0, file->size(), "the index");
+  constexpr std::string_view last = "\nend\n";
+  if (file->size() < last.size() || file->read_text(file->size() - last.size(), last.size(), "its end") != last)
+    return out;  // it was cut off, and is rebuilt
+  auto const first = first_line();
+  if (text.peek(first.size()) != first) return out;
+  text.drop(first.size());
+  // A line is at most as long as the headers of its member, so a longer line is no line of an index.
+  constexpr std::size_t numbers = 42;
+  while (!text.ended()) {
+    auto line = text.peek(numbers);
+    auto const had = line.size();
+    if (line == "end\n") return out;
     detail::TarEntry member;
     auto const take = [&](std::uint64_t& value) {
       auto const [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-      if (error != std::errc{} || end == line.data() + line.size() || *end != ' ') file.fail("is damaged; remove it");
+      if (error != std::errc{} || end == line.data() + line.size() || *end != ' ') file->fail("is damaged; remove it");
       line.remove_prefix(static_cast<std::size_t>(end - line.data()) + 1);
     };
     take(member.offset);
     take(member.bytes);
-    member.name = line;
+    text.drop(had - line.size());
+    auto end = std::string_view::npos;
+    for (std::size_t most = 512; end == std::string_view::npos; most *= 2) {
+      line = text.peek(most);
+      end = line.find('\n');
+      if (end == std::string_view::npos && (line.size() < most || most > detail::TarParser::max_header_bytes))
+        file->fail("is damaged; remove it");
+    }
+    member.name = line.substr(0, end);
+    text.drop(end + 1);
     file_->require_range(member.offset, member.bytes, "by its index, \"" + member.name + "\"");
     out.push_back(std::move(member));
-    if (rest.empty()) file.fail("is damaged; remove it");
   }
-  return out;
+  file->fail("is damaged; remove it");  // after its last line
+}
+
+LOCKSTEP_INLINE bool TarDataset::is_index(std::string const& path) {
+  constexpr std::string_view first = "lockstep tar index ", last = "\nend\n";
+  try {
+    detail::DataFile const file(path);
+    auto const size = file.size();
+    auto const begins = file.read_text(0, std::min<std::uint64_t>(first.size(), size), "the index");
+    auto const rest = std::min<std::uint64_t>(last.size(), size);
+    return size == 0 || begins == first || file.read_text(size - rest, rest, "the index") == last;
+  } catch (DataError const&) {
+    return false;
+  }
 }
 
 LOCKSTEP_INLINE void TarDataset::write_index(std::string const& index_path,
@@ -115,10 +151,7 @@ LOCKSTEP_INLINE void TarDataset::write_index(std::string const& index_path,
   }
   text += "end\n";
   if (std::error_code error; std::filesystem::exists(index_path, error)) {  // only an index is replaced
-    if (!std::filesystem::is_regular_file(index_path, error)) return;
-    std::ifstream in(index_path, std::ios::binary);
-    std::string const there(std::istreambuf_iterator<char>(in), {});
-    if (!there.empty() && !there.starts_with("lockstep tar index ") && !there.ends_with("\nend\n")) return;
+    if (!is_index(index_path)) return;
   }
   auto const partial = detail::partial_path(index_path);
   auto* const file = std::fopen(partial.c_str(), "wbx");

@@ -7,15 +7,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 LOCKSTEP_INLINE TextLinesDataset::TextLinesDataset(std::string path, TextLinesOptions options) {
   auto lines = std::make_shared<Lines>(std::move(path), options.max_held_bytes);
   auto& [file, begins, blanks] = *lines;
-  detail::TextWindow window;
-  while (auto const line = detail::next_line(window, [&] { lines->file.grow(window); })) {
-    if (line->is_blank()) {
-      blanks.push_back(begins.size());
-    } else {
-      begins.push_back(window.offset());
+  with_memory_for(file.path() + " (its lines)", file.size(), [&lines = *lines] {
+    detail::TextWindow window;
+    while (auto const line = detail::next_line(window, [&] { lines.file.grow(window); })) {
+      if (line->is_blank()) {
+        lines.blanks.push_back(lines.begins.size());
+      } else {
+        lines.begins.push_back(window.offset());
+      }
+      window.drop(line->bytes);
     }
-    window.drop(line->bytes);
-  }
+  });
   if (begins.empty()) throw DataError(file.path() + ": holds no line; it must hold at least one sample");
   begins.shrink_to_fit();
   lines_ = std::move(lines);

@@ -20,7 +20,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @throws DataError if index or shards are damaged or compressed in another way, or a file cannot be written
 inline std::string unpack_mds(std::string const& folder) {
   detail::DataFile const file(folder + "/index.json");
-  auto const index = json::parse(file.read_text(0, file.size(), "the index"), file.path());
+  auto const index =
+      json::parse(file.read_claimed_text(0, file.size(), detail::max_index_bytes, "the index"), file.path());
   for (auto const& shard : index.at("shards").array()) {
     if (shard.at("compression").is_null()) continue;
     auto const path = detail::mds_file(folder, shard.at("raw_data"));

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
@@ -47,15 +49,23 @@ void write_npy(std::string const& path, std::span<Value const> values, std::vect
   header.back() = '\n';
   auto const length = static_cast<std::uint16_t>(header.size());
   auto const fail = [&] { throw DataError(path + ": cannot be written: " + std::strerror(errno)); };
-  if (struct ::stat found{}; ::lstat(path.c_str(), &found) == 0)  // also a pipe or a device
-    throw DataError(path + ": exists already; remove it, or name another file");
-  std::ofstream file(path, std::ios::binary);
-  if (!file) fail();
-  file.write("\x93NUMPY\x01\x00", 8);
-  file.write(reinterpret_cast<char const*>(&length), sizeof length);
-  file << header;
-  file.write(reinterpret_cast<char const*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
-  if (!file.flush()) fail();
+  // O_EXCL: whatever is there, also a pipe, a device or a link, stays as it is.
+  FileDescriptor const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0 && errno == EEXIST) throw DataError(path + ": exists already; remove it, or name another file");
+  if (file.get() < 0) fail();
+  auto const write = [&](char const* from, std::size_t bytes) {
+    while (bytes > 0) {
+      auto const written = ::write(file.get(), from, bytes);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail();
+      from += written;
+      bytes -= static_cast<std::size_t>(written);
+    }
+  };
+  write("\x93NUMPY\x01\x00", 8);
+  write(reinterpret_cast<char const*>(&length), sizeof length);
+  write(header.data(), header.size());
+  write(reinterpret_cast<char const*>(values.data()), values.size_bytes());
 }
 
 }}}  // namespace lockstep::data

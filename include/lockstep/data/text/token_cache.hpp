@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -44,8 +45,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// held. The system releases it when a process dies. On a file system without locks, it excludes no one.
 class [[nodiscard]] CacheLock {
  public:
-  /// Waits for the lock, and shows that it waits. @throws DataError if the file cannot be created
-  CacheLock(std::string path, Progress* progress);
+  /// Waits for the lock, and shows that it waits.
+  /// @throws DataError if the file cannot be created, or a stop is requested
+  CacheLock(std::string path, Progress* progress, std::stop_token stop = {});
   ~CacheLock() { ::unlink(path_.c_str()); }
 
  private:
@@ -82,11 +84,13 @@ struct TokenCacheOptions {
   int threads = 1;               ///< that prepare and check texts; the result does not depend on their number
   bool verify = true;            ///< reads a cache file once and compares checksums; false trusts an existing file
   Progress* progress = nullptr;  ///< shows the progress; null: no display
+  std::stop_token stop = {};     ///< ends a wait for another process that prepares the texts
 };
 
 /// Texts as tokens of a vocabulary, in a file that is prepared once and shared by all processes of a host. A process's
 /// own memory does not grow with the texts. One process prepares the file while others wait for its lock. A file that
-/// is damaged, or has other sources or rules, is prepared again. A folder keeps the 8 most recently used files, and
+/// is damaged, belongs to another user than this process's or root, or has other sources or rules, is prepared again. A
+/// folder keeps the 8 most recently used files, and
 /// only the newest version of changed sources. Copies share the open file. Thread-safe.
 /// @source the file's layout: data/text/detail/token_file.hpp
 class TokenCache {
@@ -174,11 +178,11 @@ class TokenCache {
     auto const path = options.folder + "/" + hexadecimal(sources.place()) + "-" + hexadecimal(sources.state()) + "-" +
                       hexadecimal(key[1]) + file_extension;
     if (auto found = try_open(path, key, options)) return *found;
-    detail::CacheLock const lock(path + ".lock", options.progress);
+    detail::CacheLock const lock(path + ".lock", options.progress, options.stop);
     if (auto found = try_open(path, key, options)) return *found;
     remove_partial(path);
     auto const partial = detail::partial_path(path);
-    FileDescriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    FileDescriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file.get() < 0)
       throw DataError(partial + ": cannot be created for prepared texts: " + system_message(errno) +
                       "; choose another folder");

@@ -4,15 +4,18 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_INLINE CacheLock::CacheLock(std::string path, Progress* progress) : path_(std::move(path)) {
+LOCKSTEP_INLINE CacheLock::CacheLock(std::string path, Progress* progress, std::stop_token stop)
+    : path_(std::move(path)) {
   if (progress) progress->begin("waiting for another process that prepares the texts", 0);
   for (;;) {
-    file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
     if (file_.get() < 0)
       throw DataError(path_ + ": cannot be created: " + system_message(errno) + "; choose another folder");
     while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno != EWOULDBLOCK) return;
+      if (stop.stop_requested())
+        throw DataError(path_ + ": a stop was requested while another process prepared the texts");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       if (progress) progress->add(0);
     }
@@ -73,6 +76,7 @@ LOCKSTEP_INLINE std::optional<TokenCache> TokenCache::try_open(std::string const
   if (::access(path.c_str(), F_OK) != 0) return {};
   try {
     auto file = std::make_shared<detail::TokenFile const>(path, key);
+    if (!file->is_own()) return {};
     if (options.verify) {
       ThreadPool pool(options.threads);
       file->verify(pool, options.progress);

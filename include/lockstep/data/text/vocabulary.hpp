@@ -13,6 +13,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/core/utf8.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {

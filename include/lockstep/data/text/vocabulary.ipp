@@ -52,16 +52,17 @@ LOCKSTEP_INLINE std::string Vocabulary::to_text() const {
 }
 
 LOCKSTEP_INLINE Vocabulary Vocabulary::from_text(std::string_view text) {
-  std::vector<std::string> tokens;
-  while (!text.empty()) {
-    auto const end = text.find('\n');
-    if (end == std::string_view::npos) {
-      throw DataError("Vocabulary: line " + std::to_string(tokens.size() + 1) + " does not end; the text was cut");
+  return with_memory_for("Vocabulary", text.size(), [&] {
+    std::vector<std::string> tokens;
+    while (!text.empty()) {
+      auto const end = text.find('\n');
+      if (end == std::string_view::npos)
+        throw DataError("Vocabulary: line " + std::to_string(tokens.size() + 1) + " does not end; the text was cut");
+      tokens.push_back(unescaped(text.substr(0, end), tokens.size() + 1));
+      text.remove_prefix(end + 1);
     }
-    tokens.push_back(unescaped(text.substr(0, end), tokens.size() + 1));
-    text.remove_prefix(end + 1);
-  }
-  return Vocabulary(std::move(tokens));
+    return Vocabulary(std::move(tokens));
+  });
 }
 
 LOCKSTEP_INLINE std::string Vocabulary::unescaped(std::string_view line, std::size_t number) {

@@ -23,6 +23,7 @@
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/random_suffix.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>

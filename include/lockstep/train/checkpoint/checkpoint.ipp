@@ -177,7 +177,7 @@ LOCKSTEP_INLINE void create_folder(std::string const& folder) {
 
 LOCKSTEP_INLINE void try_folder(std::string const& folder, std::size_t bytes) {
   create_folder(folder);
-  auto const trial = folder + "/.lockstep-trial-" + std::to_string(::getpid());
+  auto const trial = folder + "/.lockstep-trial-" + random_suffix();
   {
     AtomicFile file(trial);
     file.write(std::string_view("Lockstep looks whether it can save here, and removes this file at once.\n"));

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,11 +21,12 @@
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/regular_file.hpp>
+#include <lockstep/core/safetensors_layout.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/utf8.hpp>
 #include <lockstep/core/widen.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
-#include <lockstep/train/detail/close_file.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
 
@@ -71,9 +69,6 @@ inline bool is_reserved(std::string_view key) noexcept { return key.starts_with(
 
 /// Metadata key of a JSON object that has each tensor's checksum by its name in the file.
 inline constexpr std::string_view checksums_key = "lockstep.checksums";
-
-/// Largest header that the reference implementation of safetensors reads.
-inline constexpr std::size_t max_header_bytes = 100'000'000;
 
 /// Checks the strings that a program saves with parameters, so that nothing is trained that cannot be saved.
 /// @param where the beginning of the message: a path, or a call
@@ -152,7 +147,7 @@ struct IndexedObject {
 
 /// Safetensors file: its header, and access to its tensors with checked offsets.
 struct SafetensorsFile {
-  std::unique_ptr<std::FILE, CloseFile> file;
+  RegularFile file;
   IndexedObject header{json::Object{}};
   IndexedObject checksums{json::Object{}};  // empty for files of other programs
   Index data_begin = 0, data_bytes = 0;
@@ -186,7 +181,8 @@ struct SafetensorsFile {
   };
   /// @throws DataError if a finite number is infinite as a float
   static void expect_float_range(std::string const& path, std::string const& name, std::span<std::byte const> doubles);
-  [[nodiscard]] bool take(void* to, std::size_t bytes) const { return std::fread(to, 1, bytes, file.get()) == bytes; }
+  /// Reads bytes from an offset in the file.   @throws DataError if it ends earlier
+  void take(std::string const& path, Index at, std::span<std::byte> to) const;
   void check_sum(std::string const& path, std::string const& name, Checksum const& found) const;
   /// Removes extents of 1, because libraries differ in them for scalars and kernels of size 1.
   [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape);

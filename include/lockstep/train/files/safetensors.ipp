@@ -57,9 +57,10 @@ LOCKSTEP_INLINE std::string safetensors_header(std::string const& path, nn::Para
   });
   auto text = out.end_object().text();
   text.append((8 - text.size() % 8) % 8, ' ');
-  if (text.size() > max_header_bytes)
+  if (text.size() > max_safetensors_header)
     throw ConfigError(path + ": the header, with all metadata, would have " + std::to_string(text.size()) +
-                      " bytes, and other readers of safetensors take at most " + std::to_string(max_header_bytes) +
+                      " bytes, and other readers of safetensors take at most " +
+                      std::to_string(max_safetensors_header) +
                       "; save the longest string, such as a vocabulary, in a file of its own");
   return text;
 }
@@ -122,30 +123,36 @@ LOCKSTEP_INLINE json::Value const* IndexedObject::find(std::string_view name) co
   return i == NameTable::none ? nullptr : &value.object()[i].second;
 }
 
-LOCKSTEP_INLINE SafetensorsFile::SafetensorsFile(std::string const& path) : file(std::fopen(path.c_str(), "rbe")) {
-  if (!file || std::fseek(file.get(), 0, SEEK_END) != 0)
-    throw DataError(path + ": cannot be opened for reading: " + std::strerror(errno) +
-                    "; check the path and its permissions");
-  auto const end = std::ftell(file.get());
-  auto const size = end < 0 ? 0 : static_cast<std::uint64_t>(end);
+LOCKSTEP_INLINE SafetensorsFile::SafetensorsFile(std::string const& path)
+    : file(open_regular_file(path, "cannot be opened for reading")) {
+  auto const size = file.size();
   std::uint64_t length = 0;
-  std::rewind(file.get());
   if (size < sizeof length)
     throw DataError(path + ": " + std::to_string(size) +
                     " bytes; a safetensors file begins with the 8-byte length of its header");
-  if (!take(&length, sizeof length)) throw DataError(path + ": cannot be read; is it a file?");
+  take(path, 0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > size - sizeof length)
     throw DataError(
         path + ": its header claims " + std::to_string(length) + " bytes, but only " +
         std::to_string(size - sizeof length) +
         " follow; the file is cut off, or no safetensors file: use another, such as the checkpoint before it");
-  std::string text(length, '\0');
-  if (!take(text.data(), text.size())) throw DataError(path + ": cannot be read to its end");
+  if (length > max_safetensors_header)
+    throw DataError(path + ": its header claims " + std::to_string(length) + " bytes, and at most " +
+                    std::to_string(max_safetensors_header) + " are read; it is no safetensors file, or is damaged");
+  auto const text = with_memory_for(path + " (its header)", length, [&] {
+    return read_text_at(file.file.get(), sizeof length, length, path, "the header");
+  });
   data_begin = static_cast<Index>(sizeof length + length);
   data_bytes = static_cast<Index>(size) - data_begin;
   header = IndexedObject(json::parse(text, path));
   for (auto const& [name, value] : metadata())
     if (name == checksums_key) checksums = IndexedObject(json::parse(value, path + ": " + name));
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::take(std::string const& path, Index at, std::span<std::byte> to) const {
+  auto const got =
+      read_at(file.file.get(), reinterpret_cast<char*>(to.data()), to.size(), static_cast<std::size_t>(at), path);
+  if (got != to.size()) throw DataError(path + ": cannot be read to its end");
 }
 
 LOCKSTEP_INLINE Metadata SafetensorsFile::metadata() const {
@@ -166,7 +173,8 @@ LOCKSTEP_INLINE void SafetensorsFile::read(std::string const& path, nn::Paramete
                                            NamesInFile const& names) const {
   std::string unnamed;  // first name that is not selected
   bool any = false;
-  for (bool const keeps : {false, true})
+  for (bool const keeps : {false, true}) {
+    if (keeps) check_safetensors_layout(path, header.value, static_cast<std::uint64_t>(data_bytes));
     for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
       auto const in_file = names(name);
       if (in_file.empty()) {
@@ -176,6 +184,7 @@ LOCKSTEP_INLINE void SafetensorsFile::read(std::string const& path, nn::Paramete
       any = true;
       read_tensor(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
     });
+  }
   if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
 }
 
@@ -185,10 +194,9 @@ LOCKSTEP_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::
   auto const found = tensor(path, name, entry);
   std::vector<std::byte> room(std::min(found.bytes, most));
   RunningChecksum running;
-  if (::fseeko(file.get(), found.begin, SEEK_SET) != 0) throw DataError(path + ": cannot be read to its end");
   for (std::size_t at = 0; at < found.bytes; at += room.size()) {
     auto const piece = std::span(room).first(std::min(room.size(), found.bytes - at));
-    if (!take(piece.data(), piece.size())) throw DataError(path + ": cannot be read to its end");
+    take(path, found.begin + static_cast<Index>(at), piece);
     running.add(piece);
     if (found.type == "F64") expect_float_range(path, name, piece);
     if (!out.empty()) found.widen(piece, out.subspan(at / found.width, piece.size() / found.width));

@@ -39,7 +39,12 @@ class TensorBoard final : public Observer {
     fit_guard_.start("TensorBoard", path_, report.resumed);
     std::error_code failed;  // ignored: fopen reports the reason
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
-    file_.reset(std::fopen(path_.c_str(), "wbe"));
+    auto const first = path_;
+    for (int i = 1; !file_ && i < 100; ++i) {  // "x": nothing that is there is replaced or followed
+      file_.reset(std::fopen(path_.c_str(), "wbxe"));
+      if (!file_ && errno != EEXIST) break;
+      if (!file_) path_ = first + "." + std::to_string(i);
+    }
     if (!file_) fail("create");
     write(detail::Event(0).version());
     write(detail::Event(report.resumed + 1).start());

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <stop_token>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -53,13 +55,14 @@ void expect_all_samples(Loader const& loader) {
 /// The model predicts as in an evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may
 /// be anything.
 /// @param on_progress called after each batch with the number of finished batches of this process, and their total
+/// @param stop ends a wait for the reader, if `path` is a pipe
 /// @collective with DistributedDataParallel: each rank predicts its part
 /// @throws DataError, on the first rank, if the file cannot be written; ConfigError if a row's number of cells differs
 /// from the number of columns, or the loader's tail is drop; all that the model throws
 template <class Model, class Optimizer, class Policy, class Loader, class Row>
 [[gnu::cold]] void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer,
                                      Loader& loader, std::vector<std::string> const& columns, Row const& row,
-                                     ProgressCallback const& on_progress = {}) {
+                                     ProgressCallback const& on_progress = {}, std::stop_token stop = {}) {
   detail::expect_all_samples(loader);
   auto& session = trainer.session();
   using Session = std::remove_reference_t<decltype(session)>;
@@ -69,7 +72,7 @@ template <class Model, class Optimizer, class Policy, class Loader, class Row>
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
   if constexpr (Session::spans_ranks) session.check_agreement(detail::agreement_of(Evaluation{loader}));
   auto const split = trainer.split();
-  detail::PredictionTable table(path, columns, session, split);
+  detail::PredictionTable table(path, columns, session, split, std::move(stop));
   {
     detail::AveragedParameters const averaged(session, trainer.state().averages_in_place);
     session.synchronize_buffers();

@@ -43,9 +43,11 @@ LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator)
 LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads,
                                    std::size_t columns, std::string const& kinds)
     : file_(std::move(path), max_held_bytes), separator_(separator) {
-  if (find_rows_by_parts(threads, columns)) return;
-  TextWindow window;
-  find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
+  with_memory_for(this->path() + " (its rows)", file_.size(), [&] {
+    if (find_rows_by_parts(threads, columns)) return;
+    TextWindow window;
+    find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
+  });
 }
 
 LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads,
@@ -58,15 +60,19 @@ LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator, std::uint64
   for (auto const& name : names) {
     auto const found = std::find(header.begin(), header.end(), name);
     if (found == header.end() || std::find(found + 1, header.end(), name) != header.end()) {
+      constexpr std::size_t most = 20;
       std::string has;
-      for (auto const& other : header) has += (has.empty() ? "" : ", ") + excerpt(other);
+      for (std::size_t i = 0; i < std::min(most, header.size()); ++i) has += (i == 0 ? "" : ", ") + excerpt(header[i]);
+      if (header.size() > most) has += " and " + count(header.size() - most, "other column");
       fail(0, (found == header.end() ? "no column is named " : "two columns are named ") + excerpt(name) +
                   "; the first line has " + has + "; correct the name in CsvOptions::columns or in the file");
     }
     named_.push_back(static_cast<std::size_t>(found - header.begin()));
   }
   begins_.clear();
-  if (!find_rows_by_parts(threads, header.size())) find_rows(window, header.size(), ", as the first line has,", "");
+  with_memory_for(this->path() + " (its rows)", file_.size(), [&] {
+    if (!find_rows_by_parts(threads, header.size())) find_rows(window, header.size(), ", as the first line has,", "");
+  });
   drop_first_row();
 }
 

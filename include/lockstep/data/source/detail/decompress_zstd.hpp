@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,10 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
   Output out{to, partial, std::fopen(partial.c_str(), "wbx")};
   out.expect(out.file != nullptr);
   std::unique_ptr<::ZSTD_DCtx, std::size_t (*)(::ZSTD_DCtx*)> const context(::ZSTD_createDCtx(), ::ZSTD_freeDCtx);
-  if (!context) throw std::bad_alloc();
+  // A frame may ask for a window of 128 MiB or more, whatever its size; none needs one that exceeds its content.
+  auto const window = std::clamp(static_cast<int>(std::bit_width(bytes)), 23, 27);
+  if (!context || ::ZSTD_isError(::ZSTD_DCtx_setParameter(context.get(), ::ZSTD_d_windowLogMax, window)) != 0)
+    throw std::bad_alloc();
   std::vector<std::byte> packed(::ZSTD_DStreamInSize()), plain(::ZSTD_DStreamOutSize());
   std::uint64_t written = 0;
   std::size_t expected = 1;  // 0 after the end of a frame

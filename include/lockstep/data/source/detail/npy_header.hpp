@@ -19,6 +19,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// Parses the header of an array that numpy wrote: the literal of a Python dictionary with three known keys.
 class NpyHeader {
  public:
+  /// Limit for the bytes of a header: those of the largest header of version 1. The header of an array of numbers has
+  /// about a hundred.
+  static constexpr std::uint64_t max_bytes = 65'535;
+
   NpyHeader(DataFile const& file, std::string_view text);
 
   NumberType type{};
@@ -33,12 +37,13 @@ class NpyHeader {
   void take(char c);
   std::string_view quoted();
   std::string_view word();
+  void expect_first(bool& had, std::string_view key) const;
   [[noreturn]] void fail(std::string const& why) const { file_.fail("cannot be read as .npy: " + why); }
 
   DataFile const& file_;
   std::string_view text_;
   std::size_t at_ = 0;
-  bool has_type_ = false, has_shape_ = false, by_columns_ = false;
+  bool has_type_ = false, has_shape_ = false, has_order_ = false, by_columns_ = false;
 };
 
 /// Returns the .npy array that begins at byte `begin` of a file and has `room` bytes.

@@ -10,12 +10,15 @@ LOCKSTEP_INLINE NpyHeader::NpyHeader(DataFile const& file, std::string_view text
     auto const key = quoted();
     take(':');
     if (key == "descr") {
+      expect_first(has_type_, key);
       descr(quoted());
     } else if (key == "fortran_order") {
+      expect_first(has_order_, key);
       auto const value = word();
       if (value != "False" && value != "True") fail("its header has the fortran_order " + excerpt(value));
       by_columns_ = value == "True";
     } else if (key == "shape") {
+      expect_first(has_shape_, key);
       tuple();
     } else {
       fail("its header has the key " + excerpt(key) + ", which is not one of descr, fortran_order and shape");
@@ -25,14 +28,20 @@ LOCKSTEP_INLINE NpyHeader::NpyHeader(DataFile const& file, std::string_view text
       break;
     }
   }
+  space();
+  if (at_ < text_.size()) fail("its header goes on after its closing brace, at character " + std::to_string(at_));
   if (!has_type_ || !has_shape_) fail("its header lacks descr or shape");
   // An array with at most one extent other than 1 has the same bytes in both orders.
   if (by_columns_ && std::count_if(shape.begin(), shape.end(), [](Index extent) { return extent != 1; }) > 1)
     fail("its numbers are stored column by column (fortran_order); save np.ascontiguousarray(...)");
 }
 
+LOCKSTEP_INLINE void NpyHeader::expect_first(bool& had, std::string_view key) const {
+  if (had) fail("its header has the key " + excerpt(key) + " twice");
+  had = true;
+}
+
 LOCKSTEP_INLINE void NpyHeader::descr(std::string_view text) {
-  has_type_ = true;
   if (text == "<V2") {  // bfloat16 of ml_dtypes (JAX, TensorFlow); numpy writes its own two bytes as "|V2"
     type = {'B', 2};
     return;
@@ -54,7 +63,6 @@ LOCKSTEP_INLINE void NpyHeader::descr(std::string_view text) {
 }
 
 LOCKSTEP_INLINE void NpyHeader::tuple() {
-  has_shape_ = true;
   take('(');
   while (!try_take(')')) {
     auto const digits = word();
@@ -112,13 +120,19 @@ LOCKSTEP_INLINE FileArray npy_at(std::shared_ptr<DataFile const> file, std::uint
   auto const wide = version > 1;
   auto const text_at = begin + (wide ? 12 : 10);
   auto const length = wide ? file->read_number<std::uint32_t>(begin + 8) : file->read_number<std::uint16_t>(begin + 8);
-  auto const text = file->read_text(text_at, length, "the header");
+  file->require_range(text_at, length, "the header");
+  if (text_at + length - begin > room) file->fail(name + " is larger than its place in the file");
+  auto const text = file->read_claimed_text(text_at, length, NpyHeader::max_bytes, "the header");
   NpyHeader header(*file, text);
   auto const data = text_at + length;
   FileArray out(file, header.type, std::move(header.shape), data, header.order, name);
   auto const used = data - begin;
-  if (used > room || static_cast<std::uint64_t>(out.rows() * out.width() * out.type().bytes) > room - used)
-    file->fail(name + " is larger than its place in the file");
+  auto const bytes = static_cast<std::uint64_t>(out.rows() * out.width() * out.type().bytes);
+  if (bytes > room - used) file->fail(name + " is larger than its place in the file");
+  if (bytes < room - used)
+    file->fail(name + " of shape " + out.extents() + " is followed by " + std::to_string(room - used - bytes) +
+               " other bytes; its header is damaged, or another array follows, and only one is read: use .npz for "
+               "several");
   return out;
 }
 

@@ -24,6 +24,9 @@ struct TarEntry {
 /// concatenated archives as one. A link has the bytes of its target, a file of the archive that must precede it.
 class TarParser {
  public:
+  /// Limit for the bytes of a long name or of a pax header. Paths of Linux have at most 4096.
+  static constexpr std::uint64_t max_header_bytes = std::uint64_t{1} << 20;
+
   explicit TarParser(DataFile const& file);
   std::vector<TarEntry> take() && { return std::move(entries_); }
 
@@ -35,6 +38,10 @@ class TarParser {
 
   void add_entry(std::string const& header, std::uint64_t data, std::uint64_t bytes);
   void add_link(std::string const& header);
+  /// @throws DataError if a name or a pax header is longer than any program writes
+  void expect_header_bytes(std::uint64_t bytes) const;
+  /// Returns the text of a header that holds the next member's long name.
+  [[nodiscard]] std::string name_at(std::uint64_t data, std::uint64_t bytes) const;
   std::string name(std::string const& header) const;
   static std::string field(std::string const& header, std::size_t at, std::size_t size);
   /// Parses records "LENGTH KEY=VALUE\n".

@@ -40,17 +40,31 @@ LOCKSTEP_INLINE void TarParser::add_entry(std::string const& header, std::uint64
   auto const type = header[156];
   if (type == 'L' || type == 'K') {
     auto& text = type == 'L' ? next_name_ : next_link_;
-    text = file_.read_text(data, bytes, "a long name");
-    text = text.substr(0, text.find('\0'));
+    text = name_at(data, bytes);
     return;
   }
   if (type == 'S') sparse();
-  if (type == 'x') return pax(file_.read_text(data, bytes, "a pax header"));
+  if (type == 'x') {
+    expect_header_bytes(bytes);
+    return pax(file_.read_text(data, bytes, "a pax header"));
+  }
   if (type == '0' || type == '\0') entries_.push_back({name(header), data, bytes});
   if (type == '1' || type == '2') add_link(header);
   next_name_.clear();
   next_link_.clear();
   has_size_ = false;
+}
+
+LOCKSTEP_INLINE void TarParser::expect_header_bytes(std::uint64_t bytes) const {
+  if (bytes > max_header_bytes)
+    file_.fail("claims a name or a pax header of " + std::to_string(bytes) + " bytes at byte " + std::to_string(at_) +
+               ", and at most " + std::to_string(max_header_bytes) + " are read; the archive is damaged");
+}
+
+LOCKSTEP_INLINE std::string TarParser::name_at(std::uint64_t data, std::uint64_t bytes) const {
+  expect_header_bytes(bytes);
+  auto const text = file_.read_text(data, bytes, "a long name");
+  return text.substr(0, text.find('\0'));
 }
 
 LOCKSTEP_INLINE void TarParser::add_link(std::string const& header) {

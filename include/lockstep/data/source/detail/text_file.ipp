@@ -6,7 +6,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::uint64_t max_held_bytes)
     : file_(std::move(path)), hash_(file_.size()), is_held_(file_.size() <= max_held_bytes) {
-  if (is_held_) held_.reserve(static_cast<std::size_t>(file_.size()));
+  if (is_held_)
+    with_memory_for(file_.path(), file_.size(), [&] { held_.reserve(static_cast<std::size_t>(file_.size())); });
 }
 
 LOCKSTEP_INLINE std::uint64_t TextFile::hash() const {
@@ -21,7 +22,7 @@ LOCKSTEP_INLINE std::uint64_t TextFile::hash() const {
 
 LOCKSTEP_INLINE void TextFile::hold_without_window() {
   if (!is_held_) return;
-  held_.resize(size());
+  with_memory_for(path(), size(), [&] { held_.resize(size()); });
   file_.read(0, std::as_writable_bytes(std::span(held_)));
 }
 
@@ -47,7 +48,7 @@ LOCKSTEP_INLINE std::string_view TextFile::read(std::size_t begin, std::size_t e
     bool const in_order = onward && begin - part.last_end < read_ahead / 4 && size() >= 4 * read_ahead;
     auto const bytes = in_order ? std::min(std::max(end - begin, read_ahead), size() - begin) : end - begin;
     part.of = 0;
-    part.text.resize(bytes);
+    with_memory_for(path(), bytes, [&] { part.text.resize(bytes); });
     file_.read(begin, std::as_writable_bytes(std::span(part.text)));
     part.of = number_;
     part.begin = begin;

@@ -8,6 +8,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

@@ -8,7 +8,7 @@ LOCKSTEP_INLINE std::string_view TextWindow::grow(int file, std::string const& p
   read_.erase(0, begin_);
   begin_ = 0;
   auto const before = read_.size(), wanted = std::max(block, before / 8 * 8);
-  read_.resize(before + wanted);
+  with_memory_for(path, before + wanted, [&] { read_.resize(before + wanted); });
   auto const got = read_at(file, read_.data() + before, wanted, offset_, path);
   read_.resize(before + got);
   if (offset_ == 0 && read_.starts_with("\xef\xbb\xbf")) begin_ = 3;

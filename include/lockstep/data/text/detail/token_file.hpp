@@ -55,6 +55,9 @@ struct TokenHeader {
 
   [[nodiscard]] std::uint64_t blocks() const noexcept { return (checksums_at - body + block - 1) / block; }
   [[nodiscard]] Checksum compute_header_checksum() const noexcept;
+  /// Whether all parts are inside a file of `bytes` bytes, in their order and without overlap. Anybody can compute the
+  /// checksums of a file that claims anything.
+  [[nodiscard]] bool fits(std::uint64_t bytes) const noexcept;
 };
 static_assert(std::is_trivially_copyable_v<TokenHeader> && sizeof(TokenHeader) <= TokenHeader::body);
 static_assert(sizeof(TokenRecord) == 16);
@@ -80,6 +83,8 @@ class TokenFile {
 
   [[nodiscard]] TokenHeader const& header() const noexcept { return header_; }
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
+  /// Whether the file belongs to the user of this process or to root.
+  [[nodiscard]] bool is_own() const noexcept { return file_.is_own(); }
   [[nodiscard]] std::string_view vocabulary() const noexcept;
   [[nodiscard]] std::string_view classes() const noexcept;
   /// @throws DataError if the file has become shorter, or the record does not fit it

@@ -8,11 +8,25 @@ LOCKSTEP_INLINE Checksum TokenHeader::compute_header_checksum() const noexcept {
   return checksum(std::as_bytes(std::span(this, 1)).first(offsetof(TokenHeader, header_checksum)));
 }
 
+LOCKSTEP_INLINE bool TokenHeader::fits(std::uint64_t bytes) const noexcept {
+  if (file_bytes != bytes || tokens > bytes / sizeof(std::int32_t) || checksums_at < body || checksums_at > bytes ||
+      vocabulary_bytes > bytes || classes_bytes > bytes || vocabulary_at > bytes || tokens_at > bytes)
+    return false;
+  auto next = body;  // no sum below overflows, since each term is at most the file's size
+  for (auto const& part : parts) {
+    if (part.rows > bytes / sizeof(TokenRecord) || part.records_at < next || part.records_at > bytes) return false;
+    next = part.records_at + part.rows * sizeof(TokenRecord);
+  }
+  return next <= tokens_at && tokens_at + tokens * sizeof(std::int32_t) == vocabulary_at &&
+         vocabulary_at + vocabulary_bytes + classes_bytes == checksums_at &&
+         checksums_at + blocks() * sizeof(Checksum) == bytes;
+}
+
 LOCKSTEP_INLINE TokenFile::TokenFile(std::string path, TokenKey const& key) : file_(std::move(path)) {
   header_ = file_.read_number<TokenHeader>(0);
   auto const& h = header_;
   if (h.magic != TokenHeader::magic_of_format || h.header_checksum != h.compute_header_checksum() || h.key != key ||
-      h.file_bytes != file_.size())
+      !h.fits(file_.size()))
     file_.fail("does not hold these prepared texts, or was damaged");
   auto const checksums = read_checksums();
   if (h.checksums != checksum(std::as_bytes(std::span(checksums)))) file_.fail("has damaged checksums");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/close_file.hpp>
@@ -39,6 +42,9 @@ class LineFile {
     for (int c; file && (c = std::getc(file.get())) != EOF;) {
       if (c != '\n') {
         line += static_cast<char>(c);
+        if (line.size() > max_line_bytes)
+          throw DataError(path_ + ":" + std::to_string(number + 1) + ": the line is longer than " +
+                          std::to_string(max_line_bytes) + " bytes, which no run writes; remove the file");
         continue;
       }
       if (step_of(line, ++number) > step) break;
@@ -63,13 +69,22 @@ class LineFile {
     return true;
   }
   void open() {
-    file_.reset(std::fopen(path_.c_str(), "ae"));
+    // O_NONBLOCK: opening a pipe without a reader is an error, since a wait would ignore a request to stop.
+    FileDescriptor opened(
+        ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
+    if (opened.get() < 0 && errno == ENXIO)
+      throw DataError(path_ + ": is a pipe without a reader; start its reader first");
+    if (opened.get() < 0 || ::fcntl(opened.get(), F_SETFL, O_APPEND) != 0) fail("create");
+    file_.reset(::fdopen(opened.get(), "a"));
     if (!file_) fail("create");
+    opened.release();
   }
   [[noreturn]] void fail(char const* what) const {
     auto const reason = errno;
     throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + file_remedy(reason));
   }
+
+  static constexpr std::size_t max_line_bytes = std::size_t{1} << 20;
 
   std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;

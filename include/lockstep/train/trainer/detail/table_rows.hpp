@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -98,8 +99,9 @@ class TableRows {
 class PredictionTable {
  public:
   /// The arguments must outlive this object.   @throws DataError, on the first rank, if the file cannot be written
+  /// @param stop ends a wait for the reader of a pipe
   PredictionTable(std::string const& path, std::vector<std::string> const& columns, parallel::AnySession& session,
-                  data::Split const& split);
+                  data::Split const& split, std::stop_token stop = {});
 
   /// Returns the rows that a shard adds to in this step.
   [[nodiscard]] TableRows& rows(std::size_t shard) noexcept { return rows_[shard]; }

@@ -5,14 +5,15 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 LOCKSTEP_INLINE PredictionTable::PredictionTable(std::string const& path, std::vector<std::string> const& columns,
-                                                 parallel::AnySession& session, data::Split const& split)
+                                                 parallel::AnySession& session, data::Split const& split,
+                                                 std::stop_token stop)
     : columns_(columns),
       session_(session),
       rank_(split.first / split.count),
       ranks_(split.all / split.count),
       table_(path),
       rows_(static_cast<std::size_t>(split.count), TableRows(columns)) {
-  if (rank_ == 0) file_.emplace(path);
+  if (rank_ == 0) file_.emplace(path, AtomicFile::Order::sequential, std::move(stop));
 }
 
 LOCKSTEP_INLINE void PredictionTable::end_step(bool last) {
