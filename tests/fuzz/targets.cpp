@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -15,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/app/detail/config_file.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
@@ -31,7 +33,13 @@
 #include <lockstep/data/source/tar_dataset.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 #include <lockstep/data/source/uci_har_dataset.hpp>
+#include <lockstep/data/text/detail/token_file.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
+#include <lockstep/data/text/word_piece_tokenizer.hpp>
+#include <lockstep/scaling/saved_run.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/logs/metrics_log.hpp>
+#include <lockstep/train/trainer/trainer_state.hpp>
 
 #include "temporary_folder.hpp"
 
@@ -123,6 +131,11 @@ void csv(std::string_view input) {
   read_samples(held);
   read_samples(read);
   if (held.fingerprint() != read.fingerprint()) throw std::logic_error("a file's rows depend on where it is held");
+}
+/// Columns by name, among any number of others.
+void csv_columns(std::string_view input) {
+  MemoryFile const file(input);
+  read_samples(data::CsvDataset<CsvRow>(file.path(), {.columns = {"text", "whole", "number"}}));
 }
 void json_lines(std::string_view input) { read_samples(data::JsonLinesDataset(MemoryFile(input).path())); }
 /// A stream of lines and their index must agree, wherever the text is.
@@ -231,6 +244,90 @@ void vocabulary(std::string_view input) {
     throw std::logic_error("a vocabulary is not its text");
 }
 
+/// A configuration file: names and values.
+void config(std::string_view input) {
+  MemoryFile const file(input);
+  for (auto const& setting : app::detail::ConfigFile(file.path()).read())
+    if (setting.line == 0) throw std::logic_error("a setting without a line");
+}
+struct Model {
+  nn::Parameter weight{{2, 3}, {}}, bias{{2}, {}};
+  nn::Buffer mean{{2}};
+  void visit(auto&& each) { each("weight", weight), each("bias", bias), each("mean", mean); }
+};
+/// Parameters and buffers of a model, and a text.
+void parameters(std::string_view input) {
+  MemoryFile const file(input);
+  Model model;
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.5f),
+      buffers(static_cast<std::size_t>(layout.buffer_size()), 0.5f);
+  auto const before = values;
+  try {
+    static_cast<void>(train::load_text(file.path(), "classes"));
+  } catch (DataError const&) {
+  }
+  try {
+    train::load_parameters(file.path(), layout, values, buffers);
+  } catch (Error const&) {
+    if (values != before) throw std::logic_error("a refused file has changed the parameters");
+    throw;
+  }
+}
+void progress(std::string_view input) {
+  auto const state = train::Progress::from_json(input, "progress");
+  if (train::Progress::from_json(state.to_json(), "again").to_json() != state.to_json())
+    throw std::logic_error("a state is not its text");
+}
+void trainer_state(std::string_view input) {
+  static_cast<void>(train::detail::TrainerState::from_json(std::string(input), "state"));
+}
+/// A run.json, from which other runs are predicted.
+void saved_run(std::string_view input) {
+  struct Files : MemoryFolder {
+    MemoryFile const& run = add({"run.json"});
+  };
+  static Files const files;
+  files.run.hold(input);
+  static_cast<void>(scaling::SavedRun(files.path()).workload());
+}
+/// A metrics.jsonl that a run continues after step 5.
+void metrics(std::string_view input) {
+  MemoryFile const file(input);
+  train::MetricsLog log(file.path());
+  log.start({.resumed = 5});
+}
+/// A file of prepared texts, with the header's checksum made right, since anybody can.
+void token_file(std::string_view input) {
+  static MemoryFile const file;
+  std::string bytes(input);
+  data::detail::TokenHeader header;
+  if (bytes.size() >= sizeof header) {
+    std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+    header.header_checksum = header.compute_header_checksum();
+    std::memcpy(bytes.data(), &header, sizeof header);
+  }
+  file.hold(bytes);
+  data::detail::TokenFile const tokens(file.path(), header.key);
+  ThreadPool pool(1);
+  tokens.verify(pool, nullptr);
+  for (std::size_t part = 0; part < 2; ++part)
+    for (Index i = 0; i < std::min<Index>(static_cast<Index>(tokens.header().parts[part].rows), 5); ++i) {
+      auto const record = tokens.record(part, i);
+      std::vector<std::int32_t> text(record.length);
+      tokens.read(record, text);
+    }
+  static_cast<void>(data::Vocabulary::from_text(tokens.vocabulary()));
+}
+
+#if defined(LOCKSTEP_UTF8PROC)
+/// A vocab.txt of BERT.
+void word_piece(std::string_view input) {
+  MemoryFile const file(input);
+  data::WordPieceTokenizer const tokenizer(file.path());
+  tokenizer("a text, and more of it", [](std::string_view) {});
+}
+#endif
 #if defined(LOCKSTEP_ZSTD)
 /// The expected number of bytes as text, followed by the compressed file.
 void zstd(std::string_view input) {
@@ -252,11 +349,18 @@ void zstd(std::string_view input) {
 
 std::span<FuzzTarget const> fuzz_targets() {
   static constexpr std::array all {
-    FuzzTarget{"csv", csv}, FuzzTarget{"idx", idx}, FuzzTarget{"json", json}, FuzzTarget{"json_lines", json_lines},
+    FuzzTarget{"config", config}, FuzzTarget{"csv", csv}, FuzzTarget{"csv_columns", csv_columns},
+        FuzzTarget{"idx", idx}, FuzzTarget{"json", json}, FuzzTarget{"json_lines", json_lines},
         FuzzTarget{"lines", lines}, FuzzTarget{"loader_state", loader_state}, FuzzTarget{"mds", mds},
-        FuzzTarget{"npy", npy}, FuzzTarget{"npz", npz}, FuzzTarget{"raw", raw}, FuzzTarget{"safetensors", safetensors},
-        FuzzTarget{"tar", tar}, FuzzTarget{"tar_index", tar_index}, FuzzTarget{"uci_har", uci_har},
+        FuzzTarget{"metrics", metrics}, FuzzTarget{"npy", npy}, FuzzTarget{"npz", npz},
+        FuzzTarget{"parameters", parameters}, FuzzTarget{"progress", progress}, FuzzTarget{"raw", raw},
+        FuzzTarget{"safetensors", safetensors}, FuzzTarget{"saved_run", saved_run}, FuzzTarget{"tar", tar},
+        FuzzTarget{"tar_index", tar_index}, FuzzTarget{"token_file", token_file},
+        FuzzTarget{"trainer_state", trainer_state}, FuzzTarget{"uci_har", uci_har},
         FuzzTarget{"vocabulary", vocabulary},
+#if defined(LOCKSTEP_UTF8PROC)
+        FuzzTarget{"word_piece", word_piece},
+#endif
 #if defined(LOCKSTEP_ZSTD)
         FuzzTarget{"zstd", zstd},
 #endif
@@ -269,7 +373,9 @@ bool parses(FuzzTarget const& target, std::string_view input) {
     target.parse(input);
     return true;
   } catch (Error const& error) {
-    if (std::string_view(error.what()).size() < 10) throw std::logic_error("an error that says nothing");
+    auto const size = std::string_view(error.what()).size();
+    if (size < 10) throw std::logic_error("an error that says nothing");
+    if (size > max_message_bytes) throw std::logic_error("an error that says too much");
     return false;
   }
 }

@@ -24,7 +24,7 @@ LOCKSTEP_INLINE std::string ConfigFile::text_of(std::string const& path) {
   FileDescriptor const file = path == "-" ? FileDescriptor(::dup(STDIN_FILENO)) : FileDescriptor(path);
   struct ::stat found {};
   if (file.get() < 0 || ::fstat(file.get(), &found) != 0) refuse("cannot be opened: " + system_message(errno));
-  if (S_ISDIR(found.st_mode)) refuse("is a directory; name a file");
+  if (S_ISDIR(found.st_mode)) throw ConfigError(path + ": is not YAML or JSON: it is a directory; name a file");
   if (!S_ISREG(found.st_mode) && !S_ISCHR(found.st_mode) && !names_descriptor(path))
     refuse(
         "is not a regular file, and its writer may never come; write --config - and connect the pipe to the "

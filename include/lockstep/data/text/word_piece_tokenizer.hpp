@@ -43,7 +43,8 @@ class WordPieceTokenizer {
   explicit WordPieceTokenizer(std::string const& path, WordPieceOptions options = {})
       : basic_tokenizer_(options.lower_case), max_word_size_(options.max_word_size) {
     detail::DataFile const file(path);
-    auto const content = file.read_text(0, file.size(), "the vocabulary");
+    constexpr std::uint64_t most = std::uint64_t{1} << 26;  // vocabularies have less than a megabyte
+    auto const content = file.read_claimed_text(0, file.size(), most, "the vocabulary");
     for (std::string_view rest = content; !rest.empty();) {
       auto const end = std::min(rest.find('\n'), rest.size());
       auto line = rest.substr(0, end);
