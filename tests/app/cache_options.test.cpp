@@ -5,6 +5,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../temporary_folder.hpp"
 
@@ -27,6 +29,12 @@ TEST_CASE("--cache names a folder, `none` means memory, and by default large sou
   CHECK(named.min_bytes == 0);
   CHECK_FALSE(named.verify);
   CHECK(app::cache_options(options, "none", true, progress).folder.empty());
+  if (::geteuid() == 0) {  // another user's folder, which only root can make here: memory
+    REQUIRE(::chown((home / "lockstep").c_str(), 12345, 12345) == 0);
+    CHECK(app::cache_options(options, "", true, progress).folder.empty());
+  }
+  REQUIRE(::chmod((home / "lockstep").c_str(), 0777) == 0);
+  CHECK(app::cache_options(options, "", true, progress).folder.empty());
   lockstep_test::write_file(home / "file", "");
   ::setenv("XDG_CACHE_HOME", (home / "file").c_str(), 1);  // no folder can be created there: memory
   CHECK(app::cache_options(options, "", true, progress).folder.empty());

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/app/command.hpp>
 
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -228,6 +233,43 @@ TEST_CASE("a file's error is reported with line, value and rule") {
   CHECK(contains(refused_file("path: \xff\n"), ": is not YAML or JSON: "));
   CHECK(contains(Flags().refused({"--config", "/no/such/file"}), "--config /no/such/file: cannot be opened: No such"));
   CHECK(contains(Flags().refused({"--config", "/"}), "/: is not YAML or JSON: "));
+}
+
+TEST_CASE("a configuration file is a regular file or the standard input, and has at most a mebibyte") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const pipe = folder / "pipe", large = folder / "large.yaml";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(contains(Flags().refused({"--config", pipe.c_str()}), "is not a regular file, and its writer may never come"));
+  lockstep_test::write_file(large, std::string(1'048'577, '#'));
+  CHECK(contains(Flags().refused({"--config", large.c_str()}), "has more than 1048576 bytes"));
+  CHECK(contains(Flags().refused({"--config", "/dev/zero"}), "has more than 1048576 bytes"));
+
+  int const kept = ::dup(STDIN_FILENO);
+  auto const with_input = [&](std::string const& text, std::size_t times, auto const& use) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    REQUIRE(::dup2(ends[0], STDIN_FILENO) == STDIN_FILENO);
+    ::close(ends[0]);
+    std::thread writer([&] {
+      for (std::size_t i = 0; i < times; ++i)
+        if (::write(ends[1], text.data(), text.size()) < 0) break;
+      ::close(ends[1]);
+    });
+    use();
+    ::dup2(kept, STDIN_FILENO);  // the writer of more than was read gets an error
+    writer.join();
+  };
+  auto* const before = ::signal(SIGPIPE, SIG_IGN);
+  for (char const* name : {"-", "/dev/stdin"})
+    with_input("width: 32\n", 1, [&] {
+      Flags flags;
+      CHECK(flags.parse({"--config", name}));
+      CHECK(flags.width == 32);
+    });
+  with_input("- - - - - - -\n", 1'000'000,
+             [] { CHECK(contains(Flags().refused({"--config", "-"}), "--config -: has more than 1048576 bytes")); });
+  ::signal(SIGPIPE, before);
+  ::close(kept);
 }
 
 TEST_CASE("a flag takes several numbers, or several words from a list") {

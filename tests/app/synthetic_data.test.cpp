@@ -7,6 +7,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "../temporary_folder.hpp"
 
@@ -65,6 +66,20 @@ TEST_CASE("without --save-dir and for a dry run, each recipe's data are in the u
   CHECK(caller.get("three rows") == place);
   CHECK(caller.written == 2);
   CHECK_FALSE(fs::exists(caller.folder / "run"));
+}
+
+TEST_CASE("data of another user are not used, and none are written where everybody may write") {
+  if (::geteuid() != 0) return;  // only root can give a folder away
+  Caller caller;
+  auto const place = caller.get("three rows");
+  REQUIRE(::chown((place + "/synthetic.txt").c_str(), 12345, 12345) == 0);
+  CHECK_THROWS_WITH_AS(caller.get("three rows"), doctest::Contains("is not the synthetic data set"), ConfigError);
+  fs::remove_all(place);
+  auto const cache = caller.folder / "cache/lockstep";
+  REQUIRE(::chown(cache.c_str(), 12345, 12345) == 0);
+  CHECK_THROWS_WITH_AS(caller.get("three rows"), doctest::Contains("cache/lockstep: belongs to another user"),
+                       ConfigError);
+  CHECK(fs::is_empty(cache));
 }
 
 TEST_CASE("a folder with other contents is refused and left unchanged") {

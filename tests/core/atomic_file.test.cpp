@@ -7,11 +7,16 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
+
+#include <lockstep/core/clock.hpp>
 
 #include "temporary_folder.hpp"
 
@@ -48,6 +53,80 @@ TEST_CASE("a named pipe is written to, gets its end, and stays a pipe") {
   CHECK(received == "id,label\n1,2\n");
   CHECK(std::filesystem::is_fifo(path));
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a wait for the reader of a pipe ends when a stop is requested, before and after the pipe is full") {
+  lockstep_test::TemporaryFolder folder;
+  auto const path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::stop_source stop;
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop.request_stop();
+  });
+  auto const before = Clock::seconds();
+  AtomicFile file(path, AtomicFile::Order::sequential, stop.get_token());
+  CHECK_THROWS_WITH_AS(file.write("text"), doctest::Contains("a stop was requested while the pipe waited"), DataError);
+  stopper.join();
+  int const reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);  // which takes nothing
+  REQUIRE(reader >= 0);
+  CHECK_THROWS_WITH_AS(file.write(std::string(1'000'000, 'x')), doctest::Contains("a stop was requested"), DataError);
+  CHECK(Clock::seconds() - before < 2);
+  ::close(reader);
+}
+
+TEST_CASE("a link at a temporary name that is known is not followed, and temporary names are not known") {
+  lockstep_test::TemporaryFolder folder;
+  auto const victim = folder / "victim", path = folder / "run.json";
+  lockstep_test::write_file(victim, "of another user");
+  for (int i = 0; i < 4; ++i)  // the names of earlier versions
+    REQUIRE(::symlink(victim.c_str(), (path + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".partial").c_str()) == 0);
+  std::vector<std::string> names;
+  for (int i = 0; i < 2; ++i) {
+    AtomicFile file(path);
+    for (auto const& entry : std::filesystem::directory_iterator(folder.path()))
+      if (auto const name = entry.path().filename().string(); !entry.is_symlink() && name.ends_with(".partial"))
+        names.push_back(name);
+    file.write("text");
+    file.commit();
+  }
+  REQUIRE(names.size() == 2);
+  CHECK(names[0] != names[1]);
+  CHECK(lockstep_test::read_file(victim) == "of another user");
+  CHECK(lockstep_test::read_file(path) == "text");
+}
+
+TEST_CASE("another user's link in a folder where everybody may write is refused") {
+  if (::geteuid() != 0) return;  // only root can make such a link
+  lockstep_test::TemporaryFolder folder;
+  auto const shared = folder / "shared", victim = folder / "victim", link = shared + "/table.csv";
+  std::filesystem::create_directory(shared);
+  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
+  lockstep_test::write_file(victim, "of root");
+  REQUIRE(::symlink(victim.c_str(), link.c_str()) == 0);
+  write_text(link, "by the user's own link");
+  CHECK(lockstep_test::read_file(victim) == "by the user's own link");
+  REQUIRE(::lchown(link.c_str(), 12345, 12345) == 0);
+  CHECK_THROWS_WITH_AS(write_text(link, "text"), doctest::Contains("is a symbolic link of another user"), DataError);
+  CHECK(lockstep_test::read_file(victim) == "by the user's own link");
+  REQUIRE(::chmod(shared.c_str(), 0755) == 0);  // where only the owner could have made it
+  write_text(link, "text");
+  CHECK(lockstep_test::read_file(victim) == "text");
+}
+
+TEST_CASE("permissions follow the umask, or the replaced file without its set-user-ID bit") {
+  lockstep_test::TemporaryFolder folder;
+  auto const path = folder / "file";
+  auto const before = ::umask(027);
+  write_text(path, "new");
+  ::umask(before);
+  struct ::stat found {};
+  REQUIRE(::stat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 07777) == 0640);
+  REQUIRE(::chmod(path.c_str(), 04755) == 0);
+  write_text(path, "newer");
+  REQUIRE(::stat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 07777) == 0755);
 }
 
 TEST_CASE("a character device stays a device") {

@@ -28,6 +28,16 @@ inline std::string npy_of(std::string const& descr, std::string const& shape, st
   return npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }  \n", data);
 }
 
+/// Returns the CRC-32 of bytes, bit by bit.
+inline std::uint32_t crc32_of(std::string const& bytes) {
+  std::uint32_t sum = ~std::uint32_t{0};
+  for (char const c : bytes) {
+    sum ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ ((sum & 1) != 0 ? 0xedb88320u : 0);
+  }
+  return ~sum;
+}
+
 /// Returns a zip archive of stored files as numpy writes it; `zip64` puts the directory's sizes into Zip64 fields.
 inline std::string zip(std::vector<std::pair<std::string, std::string>> const& files, bool zip64 = false,
                        std::uint16_t method = 0) {
@@ -35,7 +45,7 @@ inline std::string zip(std::vector<std::pair<std::string, std::string>> const& f
   for (auto const& [name, data] : files) {
     auto const offset = out.size();
     auto const size = static_cast<std::uint32_t>(data.size());
-    auto const common = little<std::uint16_t>(0) + little(method) + std::string(8, '\0');  // flags, method, time, CRC
+    auto const common = little<std::uint16_t>(0) + little(method) + std::string(4, '\0') + little(crc32_of(data));
     auto const lengths = little<std::uint16_t>(static_cast<std::uint16_t>(name.size()));
     out += "PK\x03\x04" + little<std::uint16_t>(45) + common + little(size) + little(size) + lengths +
            little<std::uint16_t>(4) + name + "abcd" + data;

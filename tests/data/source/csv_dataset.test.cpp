@@ -383,6 +383,21 @@ TEST_CASE("unclosed quotes and text after a quote are refused") {
   CHECK(error_of("1,\"a\"b,c\n") == doctest::Contains(":1: a quoted field ends and text follows: \"b,c"));
 }
 
+TEST_CASE("a message about a wrong name quotes at most twenty of the file's columns") {
+  std::string names = "c0";
+  for (int i = 1; i < 100'000; ++i) names += ",column" + std::to_string(i);
+  auto const path = put("wide.csv", names + "\n");
+  try {
+    data::CsvDataset<News>(path, {.columns = {"a", "b", "c"}});
+    FAIL("no error");
+  } catch (DataError const& error) {
+    std::string const message = error.what();
+    CHECK(message.size() <= 1000);
+    CHECK(message.find("no column is named \"a\"; the first line has \"c0\", \"column1\"") != std::string::npos);
+    CHECK(message.find("\"column19\" and 99980 other columns; correct the name") != std::string::npos);
+  }
+}
+
 TEST_CASE("a file that is not CSV is refused with a one-line message") {
   auto const error = [](std::string const& path) -> doctest::String {
     try {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "../../temporary_folder.hpp"
 
@@ -54,6 +55,15 @@ TEST_CASE("lines longer than the read buffer and lines across its end") {
             std::vector<std::string>{longest, "y", longest});
     }
   }
+}
+
+TEST_CASE("a pipe is refused at once, and the lane resumes after it") {
+  TemporaryFolder const folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  write_file(folder / "a", "one\n");
+  auto lane = data::LineStream({folder / "pipe", folder / "a"}, 1, text).lane(0, 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains("pipe: is not a regular file"), DataError);
+  CHECK(lane.next() == "one");
 }
 
 TEST_CASE("files that are not text are refused by name, and the lane resumes after them") {

@@ -42,5 +42,6 @@ TEST_CASE("images and labels are read in MNIST's format") {
   refused("\0\0\x08\x02\0\0\0"s, "ends at byte");
   refused("\0\0\x0e\xff"s + std::string(255 * 4, '\x7f'), "no memory can hold");
   refused("\0\0\x08\0"s, "a single number");
+  refused("\0\0\x08\x01\0\0\0\x01"s + "ab", "has 10 bytes, and an array of the extents [1] has 9");
   refused("", "ends at byte 0");
 }

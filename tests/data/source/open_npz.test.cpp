@@ -55,6 +55,38 @@ TEST_CASE("an array is read from an archive that also has compressed and encrypt
   CHECK(file.open(mixed, "label").numbers<std::int64_t>() == std::vector<std::int64_t>{7, 8, 9});
 }
 
+TEST_CASE("a flipped bit of an array is found by the checksum of the archive") {
+  File const file;
+  auto const whole = zip(files());
+  auto const begin = whole.find("\x93NUMPY"), end = whole.find("PK\x03\x04", begin);
+  REQUIRE(end != std::string::npos);
+  for (auto at = begin; at < end; ++at) {
+    auto damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    CHECK_THROWS_WITH_AS(file.open(damaged, "x"), doctest::Contains("\"x.npy\" does not have the checksum (CRC-32)"),
+                         DataError);
+    CHECK(file.open(damaged, "label").rows() == 3);  // another array
+  }
+  auto damaged = whole;
+  damaged[end - 1] = static_cast<char>(damaged[end - 1] ^ 0x80);  // the sign of the last number
+  write_file(file.folder / "a.npz", damaged);
+  auto const trusted = data::open_npz(file.folder / "a.npz", "x", data::NpzChecksums::ignore);
+  CHECK(trusted.numbers<float>() == std::vector<float>{1, 2, 3, 4, 5, -6});
+}
+
+TEST_CASE("files of an archive do not share bytes, and no name occurs twice") {
+  File const file;
+  auto const one = files()[0];
+  CHECK_THROWS_WITH_AS(file.open(zip({one, one}), "x"), doctest::Contains("has two arrays \"x\""), DataError);
+  CHECK(file.open(zip({one, {"notes.txt", "a"}, {"notes.txt", "b"}}), "x").rows() == 3);
+  auto shared = zip({one, {"y.npy", one.second}});
+  auto const entry = shared.rfind("PK\x01\x02");
+  shared.replace(entry + 42, 4, 4, '\0');  // y.npy is where x.npy is
+  CHECK_THROWS_WITH_AS(file.open(shared, "x"), doctest::Contains("\"x.npy\" shares bytes with \"y.npy\""), DataError);
+  CHECK_THROWS_WITH_AS(file.open(shared, "y"), doctest::Contains("\"y.npy\" has another name in its own header"),
+                       DataError);
+}
+
 TEST_CASE("damaged and compressed archives are refused") {
   File const file;
   CHECK_THROWS_WITH_AS(file.open(zip(files()), "labels"),

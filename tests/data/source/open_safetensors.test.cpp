@@ -73,4 +73,14 @@ TEST_CASE("damaged files and missing tensors are refused") {
   refused(R"({"dtype":"F32","shape":[],"data_offsets":[0,4]})", "a single number");
   refused(R"({"shape":[4],"data_offsets":[0,16]})", "dtype");
   CHECK_THROWS_AS(file.open(little<std::uint64_t>(~0ull) + "{}", "x"), DataError);
+  auto const y = [](char const* offsets) {
+    return R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},"y":{"dtype":"U8","shape":[4],"data_offsets":)" +
+           std::string(offsets) + "}}";
+  };
+  CHECK(file.open(y("[0,4]"), std::string(12, 'x')).rows() == 2);
+  CHECK_THROWS_WITH_AS(file.open(y("[2,6]"), std::string(12, 'x')), doctest::Contains("belong to no tensor"), DataError);
+  CHECK_THROWS_WITH_AS(file.open(y("[0,6]"), std::string(12, 'x')),
+                       doctest::Contains("\"y\" and \"x\" have common bytes"), DataError);
+  CHECK_THROWS_WITH_AS(file.open(y("[0,4]"), std::string(13, 'x')), doctest::Contains("13 follow the header"),
+                       DataError);
 }

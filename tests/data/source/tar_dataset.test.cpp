@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../temporary_folder.hpp"
 
@@ -138,6 +140,51 @@ TEST_CASE("the index of a rewritten archive is rebuilt, even if its length and b
   write_file(path, middle("c.txt"));
   std::filesystem::last_write_time(path, before + std::chrono::milliseconds(1));
   CHECK(data::TarDataset(archive / "a.tar").get(1).key == "c");
+}
+
+TEST_CASE("the index of an archive whose bytes were changed is rebuilt, even if its length and time are unchanged") {
+  Archive const archive;
+  auto const content = [](std::string const& name) {
+    return member("a.txt", std::string(100'000, 'a')) + member(name, "b") + member("z.txt", std::string(100'000, 'z')) +
+           end;
+  };
+  CHECK(archive.open(content("b.txt"), data::TarIndex::keep).get(1).key == "b");
+  auto const path = std::filesystem::path(archive / "a.tar");
+  auto const before = std::filesystem::last_write_time(path);
+  write_file(path, content("c.txt"));
+  std::filesystem::last_write_time(path, before);
+  CHECK(data::TarDataset(archive / "a.tar").get(1).key == "c");
+}
+
+TEST_CASE("an index of another user is not believed, and is replaced by an own one") {
+  if (::geteuid() != 0) return;  // only root can give a file away
+  Archive const archive;
+  CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
+  auto const path = archive / "a.tar.index", index = read_file(path);
+  auto forged = index;
+  forged.replace(forged.find("0002.cls"), 8, "0003.cls");
+  write_file(path, forged);
+  REQUIRE(::chown(path.c_str(), 12345, 12345) == 0);
+  CHECK(data::TarDataset(archive / "a.tar").size() == 3);
+  CHECK(read_file(path) == index);
+}
+
+TEST_CASE("a pipe or a folder in place of the index is left alone, and nothing waits") {
+  Archive const archive;
+  REQUIRE(::mkfifo((archive / "a.tar.index").c_str(), 0600) == 0);
+  CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
+  CHECK(std::filesystem::is_fifo(archive / "a.tar.index"));
+  std::filesystem::remove(archive / "a.tar.index");
+  std::filesystem::create_directory(archive / "a.tar.index");
+  CHECK(data::TarDataset(archive / "a.tar").size() == 3);
+}
+
+TEST_CASE("a long name or a pax header of more than a mebibyte is refused") {
+  Archive const archive;
+  std::string const name(1'100'000, 'n');
+  for (char const type : {'L', 'K', 'x'})
+    CHECK_THROWS_WITH_AS(archive.open(member("long", name, type) + member("a", "1") + end),
+                         doctest::Contains("claims a name or a pax header of 1100000 bytes at byte 0"), DataError);
 }
 
 TEST_CASE("a truncated index is rebuilt, and names with line breaks are not saved in an index") {

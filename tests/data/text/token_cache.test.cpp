@@ -2,7 +2,10 @@
 #include <lockstep/data/text/token_cache.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +13,7 @@
 #include <csignal>
 #include <filesystem>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -229,6 +233,40 @@ TEST_CASE("one of several concurrent processes prepares, and the others wait for
   CHECK(source.reads == 1);
   CHECK(samples == 6 * 1100);
   CHECK(source.files().size() == 1);  // no lock and no partial file is left
+}
+
+TEST_CASE("a cache file of another user is not believed, and is replaced by an own one") {
+  if (::geteuid() != 0) return;  // only root can give a file away
+  Source const source;
+  static_cast<void>(source.prepare());
+  static_cast<void>(source.prepare());
+  CHECK(source.reads == 1);
+  auto const path = source.files().at(0);
+  REQUIRE(::chown(path.c_str(), 12345, 12345) == 0);
+  static_cast<void>(source.prepare());
+  CHECK(source.reads == 2);
+  struct ::stat found {};
+  REQUIRE(::stat(path.c_str(), &found) == 0);
+  CHECK(found.st_uid == 0);
+}
+
+TEST_CASE("a link in place of the lock is not followed, and a wait for the lock ends when a stop is requested") {
+  Source const source;
+  static_cast<void>(source.prepare());
+  auto const path = source.files().at(0), lock = path + ".lock", victim = source.folder / "victim";
+  fs::remove(path);
+  REQUIRE(::symlink(victim.c_str(), lock.c_str()) == 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(source.prepare()), doctest::Contains(".lock: cannot be created"), DataError);
+  CHECK_FALSE(fs::exists(victim));
+  fs::remove(lock);
+  lockstep_test::write_file(lock, "");
+  int const held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_WITH_AS(static_cast<void>(source.prepare({.stop = stop.get_token()})),
+                       doctest::Contains("a stop was requested while another process prepared the texts"), DataError);
+  ::close(held);
 }
 
 TEST_CASE("files of killed processes are removed, and a folder keeps the eight most recently used files") {

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <lockstep/core/clock.hpp>
 
 #include "temporary_folder.hpp"
 
@@ -268,6 +271,38 @@ TEST_CASE("damaged and hostile files are refused with a sentence, and no byte be
                        doctest::Contains("cannot be opened"), DataError);
   CHECK_THROWS_WITH_AS(train::load_parameters(folder / "", other.layout, other.values), doctest::Contains("cannot be"),
                        DataError);
+}
+
+TEST_CASE("tensors with common bytes, gaps and bytes of no tensor are refused, and nothing is loaded") {
+  TemporaryFolder folder;
+  Arena<Model> model;  // weight [2, 3], bias [2]
+  auto const refuses = [&](char const* bias, std::size_t bytes, char const* why) {
+    auto const header =
+        R"({"weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"bias":{"dtype":"F32","shape":[2],)"
+        R"("data_offsets":)" +
+        std::string(bias) + "}}";
+    lockstep_test::write_file(folder / "p", file_of(header, 0, header.size()) + std::string(bytes, '\1'));
+    CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", model.layout, model.values), doctest::Contains(why),
+                         DataError);
+  };
+  refuses("[16,24]", 24, "the tensors \"weight\" and \"bias\" have common bytes");
+  refuses("[28,36]", 36, "bytes 24 to 28 before the tensor \"bias\" belong to no tensor");
+  refuses("[24,32]", 36, "its tensors have 32 bytes, and 36 follow the header");
+  CHECK(model.values == std::vector<float>(model.values.size(), 0.0f));
+}
+
+TEST_CASE("a pipe or a device in place of a file is refused at once") {
+  TemporaryFolder folder;
+  Arena<Other> other;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  auto const before = Clock::seconds();
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "pipe", other.layout, other.values),
+                       doctest::Contains("pipe: is not a regular file"), DataError);
+  CHECK_THROWS_WITH_AS(train::load_text(folder / "pipe", "classes"), doctest::Contains("is not a regular file"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(train::load_parameters("/dev/zero", other.layout, other.values),
+                       doctest::Contains("is not a regular file"), DataError);
+  CHECK(Clock::seconds() - before < 2);
 }
 
 TEST_CASE("buffers are saved and loaded with the parameters, and missing ones are refused") {
