@@ -106,13 +106,25 @@ class Player {
   Window steps_;  // latest steps of the episode, at most the model's number of positions
 };
 
+/// Reads a line of the standard input; false at its end.   @throws DataError for a line that no episode has
+bool next_line(std::string& line) {
+  constexpr std::size_t most = 1 << 20;
+  line.clear();
+  for (char c = 0; std::cin.get(c) && c != '\n';) {
+    line += c;
+    if (line.size() > most)
+      throw DataError("a line of the standard input has more than " + std::to_string(most) + " bytes; end each step");
+  }
+  return !line.empty() || std::cin.good();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     if (argc != 2) throw ConfigError("give the file of a trained model, SAVE_DIR/checkpoints/….safetensors");
     Player player(argv[1]);
-    for (std::string line; std::getline(std::cin, line);) std::cout << player.answer(line) << std::endl;
+    for (std::string line; next_line(line);) std::cout << player.answer(line) << std::endl;
     return 0;
   } catch (std::exception const& error) {
     std::fprintf(stderr, "trajectory_player: %s\n", error.what());

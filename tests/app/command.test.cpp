@@ -266,8 +266,9 @@ TEST_CASE("a configuration file is a regular file or the standard input, and has
       CHECK(flags.parse({"--config", name}));
       CHECK(flags.width == 32);
     });
-  with_input("- - - - - - -\n", 1'000'000,
-             [] { CHECK(contains(Flags().refused({"--config", "-"}), "--config -: has more than 1048576 bytes")); });
+  with_input("- - - - - - -\n", 1'000'000, [] {
+    CHECK(contains(Flags().refused({"--config", "-"}), "--config -: has more than 1048576 bytes"));
+  });
   ::signal(SIGPIPE, before);
   ::close(kept);
 }

@@ -80,7 +80,8 @@ TEST_CASE("a link at a temporary name that is known is not followed, and tempora
   auto const victim = folder / "victim", path = folder / "run.json";
   lockstep_test::write_file(victim, "of another user");
   for (int i = 0; i < 4; ++i)  // the names of earlier versions
-    REQUIRE(::symlink(victim.c_str(), (path + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".partial").c_str()) == 0);
+    REQUIRE(::symlink(victim.c_str(),
+                      (path + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".partial").c_str()) == 0);
   std::vector<std::string> names;
   for (int i = 0; i < 2; ++i) {
     AtomicFile file(path);

@@ -5,6 +5,7 @@
 
 #include <new>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace lockstep;
@@ -13,7 +14,8 @@ TEST_CASE("memory that the system refuses is an error with who, how much and the
   auto const refused = [](auto const& f) {
     try {
       with_memory_for("shard.mds", std::uint64_t{3} << 40, f);
-    } catch (DataError const& error) {
+    } catch (OutOfMemoryError const& error) {
+      static_assert(std::is_base_of_v<DataError, OutOfMemoryError>);
       return std::string(error.what());
     }
     return std::string();

@@ -66,13 +66,11 @@ std::string megabyte_of(std::string begin, std::string_view part) {
   return begin;
 }
 /// Parts whose repetition makes a reader create many objects of few bytes, or one large object.
-constexpr std::string_view parts[] = {"\n",       "a\n",     ",",   "\"",        "[",    "[0],",    "[],",     "0,",
-                                      "\"\",",    "{},",     "a",   "a,1,0.5\n", "\\n", "a: 1\n",  "- 1\n",  "1 ",
-                                      "[[[0]]],", "0 0 a\n", "##a\n", "{\"\":"};
+constexpr std::string_view parts[] = {"\n",    "a\n",   ",",        "\"",      "[",         "[0],",  "[],",
+                                      "0,",    "\"\",", "{},",      "a",       "a,1,0.5\n", "\\n",   "a: 1\n",
+                                      "- 1\n", "1 ",    "[[[0]]],", "0 0 a\n", "##a\n",     "{\"\":"};
 /// Returns the first input that a part may follow: of a JSON text, the beginning of an array or of an object.
-std::string_view beginning(std::string_view part) {
-  return part.ends_with(',') && part != "," ? "[" : "";
-}
+std::string_view beginning(std::string_view part) { return part.ends_with(',') && part != "," ? "[" : ""; }
 
 /// Returns how far the heap grows while a target parses an input.
 long heap_growth(FuzzTarget const& target, std::string_view input) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/random_suffix.hpp>
@@ -27,8 +28,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// replaced. A link of another user in a folder where everybody may write, such as /tmp, is refused.
 ///
 /// Only regular files are replaced. A named pipe or a character device, such as /dev/null, is written to as it is, from
-/// the first `write` on. A write to a pipe waits for its reader until a stop is requested. A file that is named by a
-/// descriptor, such as /dev/stdout, is appended to. A folder, a block device or a socket is refused.
+/// the first `write` on. A write to a pipe waits for its reader until a stop is requested, or half a minute if none can
+/// be. A file that is named by a descriptor, such as /dev/stdout, is appended to. A folder, a block device or a socket
+/// is refused.
 class [[nodiscard]] AtomicFile {
  public:
   /// How the bytes are written.
@@ -65,9 +67,12 @@ class [[nodiscard]] AtomicFile {
   static void refuse_foreign_link(std::string const& path);
   void open_temporary(struct ::stat const* replaced);
   void open_stream();
-  /// Waits a moment for the reader of a pipe.   @throws DataError if a stop was requested
-  void wait_for_reader() const;
+  /// Waits a moment for the reader of a pipe.
+  /// @throws DataError if a stop was requested, or if none can be requested and the reader has not come in time
+  void wait_for_reader(double until) const;
   [[noreturn]] void fail(char const* what) const;
+
+  static constexpr double longest_wait = 30;  // seconds without progress, if no stop can be requested
 
   std::string path_, temporary_;
   std::stop_token stop_;

@@ -47,30 +47,34 @@ LOCKSTEP_INLINE void AtomicFile::open_temporary(struct ::stat const* replaced) {
 }
 
 LOCKSTEP_INLINE void AtomicFile::open_stream() {
-  for (;;) {  // without O_NONBLOCK, opening a pipe would wait for its reader, and ignore a request to stop
+  for (auto const until = Clock::seconds() + longest_wait;
+       ;) {  // without O_NONBLOCK, opening a pipe would wait for its reader, and ignore a request to stop
     file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (file_ >= 0) return;
     if (errno != ENXIO && errno != EINTR) fail("write");
-    wait_for_reader();
+    wait_for_reader(until);
   }
 }
 
-LOCKSTEP_INLINE void AtomicFile::wait_for_reader() const {
+LOCKSTEP_INLINE void AtomicFile::wait_for_reader(double until) const {
   constexpr int milliseconds = 50;
   ::pollfd polled{file_, POLLOUT, 0};  // without a file it only sleeps
   static_cast<void>(::poll(&polled, 1, milliseconds));
   if (stop_.stop_requested())
     throw DataError(path_ + ": a stop was requested while the pipe waited for its reader; the file is not complete");
+  if (!stop_.stop_possible() && Clock::seconds() > until)
+    throw DataError(path_ + ": the pipe has waited for its reader in vain; start the reader first, or name a file");
 }
 
 LOCKSTEP_INLINE void AtomicFile::write(std::span<std::byte const> bytes) {
   if (file_ < 0) open_stream();
-  while (!bytes.empty()) {
+  for (auto until = Clock::seconds() + longest_wait; !bytes.empty();) {
     auto const written = ::write(file_, bytes.data(), bytes.size());
     if (written >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
+      until = Clock::seconds() + longest_wait;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      wait_for_reader();
+      wait_for_reader(until);
     } else if (errno != EINTR) {
       fail("write");
     }

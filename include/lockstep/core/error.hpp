@@ -13,8 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// Longest message of an Error, in bytes.
 inline constexpr std::size_t max_message_bytes = 2000;
 
-/// Returns a message of at most `max_message_bytes`. Of a longer one, which may quote a file, it keeps the beginning
-/// and the end, cut between characters of UTF-8, and says how much is left out.
+/// Returns a message of at most `max_message_bytes`. A longer one, which may quote a file, keeps its beginning and
+/// its end, cut between characters of UTF-8, and says how much is left out.
 [[nodiscard]] inline std::string limited_message(std::string const& message) {
   if (message.size() <= max_message_bytes) return message;
   constexpr std::size_t tail = 700, room = 60;  // room for the note between the two parts

@@ -217,7 +217,7 @@ LOCKSTEP_INLINE Value parse(std::string_view text, std::string_view name, LoneSu
   try {
     return detail::Parser(text, name, lone).document();
   } catch (std::bad_alloc const&) {
-    throw DataError(out_of_memory_message(std::string(name), text.size()));
+    throw OutOfMemoryError(out_of_memory_message(std::string(name), text.size()));
   }
 }
 

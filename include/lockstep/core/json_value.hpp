@@ -31,9 +31,7 @@ class Value {
     data_.integer = value;
   }
   template <std::integral Integer>
-  requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer) {
-    data_.integer = checked(value);
-  }
+  requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer) { data_.integer = checked(value); }
   Value(double value) noexcept : type_(Type::number) { data_.number = value; }
   Value(char const* value) : Value(std::string(value)) {}
   Value(std::string_view value) : Value(std::string(value)) {}
@@ -106,7 +104,7 @@ class Value {
   void release() noexcept;
 
   // A std::variant would be very expensive to compile. A value is small, since a file of a few bytes per value may hold
-  // millions. Empty strings, arrays and objects are shared constants, which nobody changes or releases.
+  // millions. Empty strings, arrays and objects are shared constants, which are never released.
   union Data {
     std::int64_t integer;
     double number;

@@ -15,16 +15,22 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// @param bytes at least as many are needed
 [[nodiscard]] std::string out_of_memory_message(std::string const& who, std::uint64_t bytes);
 
+/// Memory for the content of a file that the system refused. It is not the fault of a sample, which a loader may skip.
+class OutOfMemoryError : public DataError {
+ public:
+  using DataError::DataError;
+};
+
 /// Returns f(), which takes memory for the content of a file.
-/// @throws DataError with `out_of_memory_message` if the system refuses the memory
+/// @throws OutOfMemoryError with `out_of_memory_message` if the system refuses the memory
 template <class Function>
 decltype(auto) with_memory_for(std::string const& who, std::uint64_t bytes, Function&& f) {
   try {
     return f();
   } catch (std::bad_alloc const&) {
-    throw DataError(out_of_memory_message(who, bytes));
+    throw OutOfMemoryError(out_of_memory_message(who, bytes));
   } catch (std::length_error const&) {  // beyond the largest size of a container
-    throw DataError(out_of_memory_message(who, bytes));
+    throw OutOfMemoryError(out_of_memory_message(who, bytes));
   }
 }
 

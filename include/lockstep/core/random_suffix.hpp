@@ -11,8 +11,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// Returns 16 hexadecimal digits for the name of a temporary file or folder, which nobody can predict and no other
-/// thread or process has. In a folder where others may write, a predictable name may be a link that they made.
+/// Returns 16 hexadecimal digits for the name of a temporary file or folder, which cannot be predicted and which no
+/// other thread or process has. In a folder where others may write, a predictable name may be a link that they made.
 /// Open the file with O_EXCL and O_NOFOLLOW.
 [[nodiscard]] inline std::string random_suffix() {
   std::uint64_t number = 0;

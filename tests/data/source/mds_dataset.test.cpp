@@ -106,25 +106,26 @@ TEST_CASE("unreadable files are refused by name") {
           "different numbers of columns");
   refused(entry("shard.00000.mds", 2, R"("column_names":["a"],"column_encodings":["int"],"column_sizes":[-8])"),
           "values of -8 bytes");
-  refused(entry("shard.00000.mds", 2,
-                R"("column_names":["a","a"],"column_encodings":["int","int"],"column_sizes":[8,8])"),
-          "lists the column \"a\" twice");
-  auto const whole = shard({sample("one", 1, 1), sample("two", 2, 2)});
-  auto const damaged = [&](std::string const& bytes, char const* why) {
+  refused(
+      entry("shard.00000.mds", 2, R"("column_names":["a","a"],"column_encodings":["int","int"],"column_sizes":[8,8])"),
+      "lists the column \"a\" twice");
+  auto const complete = shard({sample("one", 1, 1), sample("two", 2, 2)});
+  auto const refused_shard = [&](std::string const& bytes, char const* why) {
     write_file(folder / "damaged.mds", bytes);
     refused(entry("damaged.mds", 2), why);
   };
-  write_file(folder / "damaged.mds", whole);
+  write_file(folder / "damaged.mds", complete);
   CHECK(folder.open(entry("damaged.mds", 2)).size() == 2);
-  damaged(whole + "xyz", "has 3 bytes after its last sample");
-  damaged(whole.substr(0, whole.size() - 1), "has a table of samples that does not fit");
+  refused_shard(complete + "xyz", "has 3 bytes after its last sample");
+  refused_shard(complete.substr(0, complete.size() - 1), "has a table of samples that does not fit");
   auto const with_offset = [&](std::size_t k, std::uint32_t offset) {
-    auto bytes = whole;
+    auto bytes = complete;
     return bytes.replace(4 + 4 * k, 4, little(offset));
   };
-  damaged(with_offset(0, 4), "has a table of samples that does not fit");  // the first sample would be the table itself
-  damaged(with_offset(1, 0xffffffff), "has a table of samples that does not fit");
-  damaged(with_offset(2, 10), "has a table of samples that does not fit");
+  refused_shard(with_offset(0, 4),
+                "has a table of samples that does not fit");  // the first sample would be the table itself
+  refused_shard(with_offset(1, 0xffffffff), "has a table of samples that does not fit");
+  refused_shard(with_offset(2, 10), "has a table of samples that does not fit");
   write_file(folder / "index.json", R"({"version":3,"shards":[]})");
   CHECK_THROWS_WITH_AS(data::MdsDataset(folder.path().string()), doctest::Contains("MDS version 3"), DataError);
   write_file(folder / "index.json", R"({"version":2,"shards")");

@@ -78,7 +78,8 @@ TEST_CASE("damaged files and missing tensors are refused") {
            std::string(offsets) + "}}";
   };
   CHECK(file.open(y("[0,4]"), std::string(12, 'x')).rows() == 2);
-  CHECK_THROWS_WITH_AS(file.open(y("[2,6]"), std::string(12, 'x')), doctest::Contains("belong to no tensor"), DataError);
+  CHECK_THROWS_WITH_AS(file.open(y("[2,6]"), std::string(12, 'x')), doctest::Contains("belong to no tensor"),
+                       DataError);
   CHECK_THROWS_WITH_AS(file.open(y("[0,6]"), std::string(12, 'x')),
                        doctest::Contains("\"y\" and \"x\" have common bytes"), DataError);
   CHECK_THROWS_WITH_AS(file.open(y("[0,4]"), std::string(13, 'x')), doctest::Contains("13 follow the header"),

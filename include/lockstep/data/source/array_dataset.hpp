@@ -63,7 +63,8 @@ void resize_to_rows(Member& member, FileArray const& array, Index rows) {
     typename Member::value_type element{};
     auto const numbers = static_cast<Index>(numbers_of(element).size());
     if (numbers == 0 || array.width() % numbers != 0) return;  // the check of the width reports this error
-    member.resize(static_cast<std::size_t>(rows * (array.width() / numbers)));
+    auto const elements = static_cast<std::size_t>(rows * (array.width() / numbers));
+    with_memory_for(array.path() + " (a sample)", elements * sizeof element, [&] { member.resize(elements); });
   }
 }
 

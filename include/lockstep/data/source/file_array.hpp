@@ -12,6 +12,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/core/widen.hpp>
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/detail/data_file.hpp>
@@ -148,7 +149,9 @@ class FileArray {
     static_assert(!std::is_same_v<Value, bool>,
                   "Lockstep: a std::vector<bool> holds bits; read bools as numbers<std::uint8_t>()");
     if (!type_.reads_as<Value>()) expect_type<Value>("the requested type");
-    std::vector<Value> out(static_cast<std::size_t>(rows() * width()));
+    auto const count = static_cast<std::size_t>(rows() * width());
+    auto out = with_memory_for(path() + " (all of its rows)", count * sizeof(Value),
+                               [&] { return std::vector<Value>(count); });
     read_rows(0, std::span(out));
     return out;
   }

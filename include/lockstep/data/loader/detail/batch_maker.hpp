@@ -11,6 +11,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/loader/detail/batch_layout.hpp>
 #include <lockstep/data/loader/detail/loader_job.hpp>
@@ -60,6 +61,8 @@ struct BatchMaker {
           }
         } catch (std::bad_alloc const&) {
           throw;  // not the sample's fault
+        } catch (OutOfMemoryError const&) {
+          throw;
         } catch (...) {
           if (sequential && phase == Phase::read && options.on_failure == OnFailure::raise) {
             job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
@@ -156,6 +159,8 @@ struct BatchMaker {
         if constexpr (requires { collate.check(lengths); }) collate.check(lengths);
         return true;
       } catch (std::bad_alloc const&) {
+        throw;
+      } catch (OutOfMemoryError const&) {
         throw;
       } catch (...) {
         if (options.on_failure != OnFailure::substitute || attempt == max_substitutes) throw;
