@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -90,6 +92,30 @@ TEST_CASE("unreadable data are refused with file, line and expected value") {
       {{"--data", "files:one=" + (folder / "g*.csv")}, {"at least two"}},
   };
   for (auto const& refusal : refusals) check_refused(folder, refusal);
+}
+
+TEST_CASE("a pipe in place of a file is refused at once, before and after ranks start") {
+  TemporaryFolder const folder;
+  auto const good = save(folder, "good.csv", rows(64)), pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::vector<Refusal> const refusals{
+      {{"--config", pipe, "--data", good}, {"--config " + pipe + ": is not a regular file", "--config -"}},
+      {{"--data", pipe}, {pipe + ": is not a regular file"}},
+      {{"--data", "-"}, {"--data -: every rank reads the data"}},
+  };
+  for (auto const& refusal : refusals) check_refused(folder, refusal);
+
+  auto const checkpoints = folder / "run/checkpoints";
+  fs::create_directories(checkpoints);
+  REQUIRE(::mkfifo((checkpoints + "/step_3.safetensors").c_str(), 0600) == 0);
+  std::vector<std::vector<std::string>> const of_ranks{
+      {"--init-from", pipe}, {"--save-dir", folder / "run", "--resume", "auto", "--nproc", "2"}};
+  for (auto arguments : of_ranks) {
+    arguments.insert(arguments.end(), {"--data", good, "--d-model", "16", "--max-steps", "1"});
+    auto const outcome = run_example("text_classification", arguments, 20);
+    CHECK(outcome.exit_code == 2);
+    CHECK_MESSAGE(contains(outcome.err, ": is not a regular file; every rank reads it, so copy it to one"), outcome.err);
+  }
 }
 
 TEST_CASE("an invalid configuration file is refused with its line") {

@@ -33,10 +33,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// ties. Empty if there are no candidates.
 template <class Candidates>
 [[nodiscard]] std::string nearest(std::string_view name, Candidates const& candidates) {
+  constexpr std::size_t most = 100;  // a file may hold names of any length
   std::string best;
   int least = -1;
   for (auto const& candidate : candidates) {
-    int const distance = edit_distance(name, candidate);
+    int const distance = edit_distance(name.substr(0, most), std::string_view(candidate).substr(0, most));
     if (least >= 0 && distance >= least) continue;
     least = distance;
     best = candidate;

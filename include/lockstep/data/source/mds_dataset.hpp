@@ -9,12 +9,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/name_table.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/mds_file.hpp>

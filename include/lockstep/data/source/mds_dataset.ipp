@@ -48,13 +48,14 @@ LOCKSTEP_INLINE MdsSample::Columns MdsDataset::columns(json::Value const& shard,
   if (names.size() != encodings.size() || names.size() != sizes.size())
     throw DataError(path + ": the index lists names, encodings and sizes of different numbers of columns");
   std::vector<detail::MdsColumn> out;
+  NameTable known;
   for (std::size_t c = 0; c < names.size(); ++c) {
     auto const bytes = sizes[c].is_null() ? 0 : sizes[c].integer();
     if (bytes < 0 || bytes > std::numeric_limits<std::uint32_t>::max())
       throw DataError(path + ": column \"" + names[c].string() + "\" has values of " + std::to_string(bytes) +
                       " bytes");
     auto const& name = names[c].string();
-    if (std::any_of(out.begin(), out.end(), [&](auto const& other) { return other.name == name; }))
+    if (known.add([&](std::size_t i) -> std::string_view { return names[i].string(); }) != NameTable::none)
       throw DataError(path + ": the index lists the column \"" + name + "\" twice");
     out.push_back({name, encodings[c].string(), static_cast<std::uint32_t>(bytes)});
     if (out.back().encoding == "pkl") {

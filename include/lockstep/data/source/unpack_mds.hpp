@@ -31,7 +31,8 @@ inline std::string unpack_mds(std::string const& folder) {
     if (how != "zstd" && !how.starts_with("zstd:"))
       packed.fail("is compressed with " + how + "; zstd can be decompressed");
     auto const bytes = shard.at("raw_data").at("bytes").integer();
-    if (bytes < 0) file.fail("says that " + path + " has " + std::to_string(bytes) + " bytes");
+    if (bytes < 0 || bytes > 0xffffffff)  // the table of samples has offsets of 32 bits
+      file.fail("says that " + path + " has " + std::to_string(bytes) + " bytes");
     detail::decompress_zstd(packed, path, static_cast<std::uint64_t>(bytes));
   }
   return folder;
