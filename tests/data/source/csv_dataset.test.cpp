@@ -385,7 +385,7 @@ TEST_CASE("unclosed quotes and text after a quote are refused") {
 
 TEST_CASE("a message about a wrong name quotes at most twenty of the file's columns") {
   std::string names = "c0";
-  for (int i = 1; i < 100'000; ++i) names += ",column" + std::to_string(i);
+  for (int i = 1; i < 3000; ++i) names += ",column" + std::to_string(i);
   auto const path = put("wide.csv", names + "\n");
   try {
     data::CsvDataset<News>(path, {.columns = {"a", "b", "c"}});
@@ -394,7 +394,7 @@ TEST_CASE("a message about a wrong name quotes at most twenty of the file's colu
     std::string const message = error.what();
     CHECK(message.size() <= 1000);
     CHECK(message.find("no column is named \"a\"; the first line has \"c0\", \"column1\"") != std::string::npos);
-    CHECK(message.find("\"column19\" and 99980 other columns; correct the name") != std::string::npos);
+    CHECK(message.find("\"column19\" and 2980 other columns; correct the name") != std::string::npos);
   }
 }
 
