@@ -2,7 +2,11 @@
 #pragma once
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
+#include <functional>
+#include <list>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,48 +16,41 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <suite.hpp>
+
 extern char** environ;
 
 namespace lockstep_bench {
 
-/// A child process that works on request: it prints "ready", reads a number per line and answers each with a number. It
-/// ends with this object.
+/// A child process that measures on request: it prints "ready", reads lines `COUNT [WORD…]` and answers each with
+/// `SECONDS [NAME VALUE]…`, the time of COUNT iterations and counters. It ends with this object.
 class Peer {
  public:
-  /// Empty if the program ends before it is ready.
-  static std::optional<Peer> start(std::vector<std::string> arguments) {
-    Peer peer;
-    peer.spawn(arguments);
-    if (peer.line() != "ready") return std::nullopt;
+  /// Null if the program ends before it is ready.
+  static std::unique_ptr<Peer> start(std::vector<std::string> arguments) {
+    std::unique_ptr<Peer> peer(new Peer);
+    peer->spawn(arguments);
+    if (peer->from_ == nullptr || peer->line() != "ready") return nullptr;
     return peer;
   }
-  Peer(Peer&& other) noexcept
-      : child_(std::exchange(other.child_, -1)),
-        to_(std::exchange(other.to_, nullptr)),
-        from_(std::exchange(other.from_, nullptr)) {}
-  Peer& operator=(Peer&&) = delete;
+  Peer(Peer const&) = delete;
+  Peer& operator=(Peer const&) = delete;
   ~Peer() {
     if (to_ != nullptr) std::fclose(to_);
     if (from_ != nullptr) std::fclose(from_);
     if (child_ > 0) waitpid(child_, nullptr, 0);
   }
 
-  double operator()(double number) {
-    send(number);
-    return answer();
-  }
-  /// The two halves, for peers that work concurrently.
-  void send(double number) {
-    std::fprintf(to_, "%.9g\n", number);
+  /// The two halves of a request, for peers that work concurrently.
+  void send(long count, std::string const& words = {}) {
+    std::fprintf(to_, "%ld %s\n", count, words.c_str());
     std::fflush(to_);
   }
-  double answer() {
-    auto const text = line();
-    if (text.empty()) {
-      std::fprintf(stderr, "a peer ended before it answered\n");
-      std::exit(1);
-    }
-    return std::stod(text);
+  /// @throws std::runtime_error if the process ended
+  std::string answer() {
+    auto text = line();
+    if (text.empty()) throw std::runtime_error("a peer ended before it answered");
+    return text;
   }
 
  private:
@@ -87,5 +84,110 @@ class Peer {
   std::FILE* to_ = nullptr;
   std::FILE* from_ = nullptr;
 };
+
+/// Several processes of one command, each with its number as an additional argument, or one process without.
+using PeerGroup = std::vector<std::unique_ptr<Peer>>;
+
+/// Processes that run, by their command: repetitions of a benchmark use one start. The least recently used one of more
+/// than eight ends.
+class RunningPeers {
+ public:
+  /// Null if a process does not start; that command is not tried again.
+  static PeerGroup* find(std::vector<std::string> const& command, int processes) {
+    auto& all = list();
+    auto at = all.begin();
+    while (at != all.end() && (at->command != command || at->processes != processes)) ++at;
+    if (at == all.end()) {
+      if (all.size() >= most) all.pop_back();
+      all.push_front({command, processes, {}});
+      for (int i = 0; i < processes; ++i) {
+        auto arguments = command;
+        if (processes > 1) arguments.push_back(std::to_string(i));
+        auto peer = Peer::start(std::move(arguments));
+        if (!peer) {
+          all.front().group.clear();
+          break;
+        }
+        all.front().group.push_back(std::move(peer));
+      }
+    } else {
+      all.splice(all.begin(), all, at);
+    }
+    auto& group = all.front().group;
+    return group.empty() ? nullptr : &group;
+  }
+  static void end() { list().clear(); }
+
+ private:
+  struct Entry {
+    std::vector<std::string> command;
+    int processes;
+    PeerGroup group;
+  };
+  static constexpr std::size_t most = 8;
+  static std::list<Entry>& list() {
+    static std::list<Entry> all;
+    return all;
+  }
+};
+
+/// A command that is known when a benchmark runs, with the reason to give if it does not start.
+struct PeerCommand {
+  std::function<std::vector<std::string>()> words;
+  std::string reason;
+  std::string request = {};  ///< words after the count
+  int processes = 1;         ///< they work concurrently; the slowest one's time counts, and their counters are added
+};
+
+/// Runs one repetition by a child process and returns the values that it counted.
+inline std::map<std::string, double> run_peer(benchmark::State& state, PeerCommand const& command) {
+  std::map<std::string, double> sums;
+  auto const words = command.words();
+  auto* const group = words.empty() ? nullptr : RunningPeers::find(words, command.processes);
+  if (group == nullptr) {
+    skip(state, command.reason);
+    return sums;
+  }
+  while (state.KeepRunningBatch(state.max_iterations)) {
+    double longest = 0;
+    for (auto& peer : *group) peer->send(state.max_iterations, command.request);
+    for (auto& peer : *group) {
+      std::istringstream answer(peer->answer());
+      double seconds = 0, value = 0;
+      answer >> seconds;
+      longest = std::max(longest, seconds);
+      for (std::string name; answer >> name >> value;) sums[name] += value;
+    }
+    state.SetIterationTime(longest);
+  }
+  for (auto const& [name, value] : sums) {
+    if (name == "items") state.SetItemsProcessed(static_cast<std::int64_t>(value));
+    if (name == "bytes") state.SetBytesProcessed(static_cast<std::int64_t>(value));
+  }
+  return sums;
+}
+
+/// Registers a benchmark that a child process measures. Its counters `items` and `bytes` become rates, others means of an
+/// iteration.
+inline auto* add_process(std::string const& name, PeerCommand command) {
+  return add(name,
+             [command = std::move(command)](benchmark::State& state) {
+               for (auto const& [counter, value] : run_peer(state, command))
+                 if (counter != "items" && counter != "bytes")
+                   state.counters[counter] = per_iteration(value);
+             })
+      ->UseManualTime();
+}
+inline auto* add_peer(std::string const& name, std::string const& peer, PeerCommand command) {
+  return add_process(name + "/peer:" + peer, std::move(command));
+}
+
+/// This program as its own child, in a role.
+inline PeerCommand own_role(std::string const& role, std::vector<std::string> arguments, int processes = 1) {
+  arguments.insert(arguments.begin(), {"/proc/self/exe", "--role=" + role});
+  return {.words = [arguments] { return arguments; },
+          .reason = "this program does not start itself as " + role,
+          .processes = processes};
+}
 
 }  // namespace lockstep_bench

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdio>
 #include <cstdlib>
-#include <optional>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,17 +23,29 @@ inline std::vector<std::string> python_command() {
   return {"env", "LD_PRELOAD=" LOCKSTEP_MKL_VENDOR, python()};
 }
 
-/// Starts peers/<script>, which works for the requested number of seconds and answers with its rate. Without PyTorch it
-/// prints a line and returns an empty object.
-inline std::optional<Peer> python_peer(std::string const& script, std::vector<std::string> const& arguments) {
-  auto command = python_command();
-  command.push_back(LOCKSTEP_SOURCE_DIR "/benchmarks/peers/" + script);
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  auto peer = Peer::start(std::move(command));
-  if (!peer)
-    std::printf("skipped: %s does not run under %s; LOCKSTEP_PEER_PYTHON may name a Python with torch\n",
-                script.c_str(), python().c_str());
-  return peer;
+/// The command of peers/<script>. `more` gives arguments that are known when the benchmark runs.
+inline PeerCommand python_peer(std::string const& script, std::vector<std::string> const& arguments,
+                               std::string request = {},
+                               std::function<std::vector<std::string>()> const& more = {}) {
+  return {.words =
+              [=] {
+                auto command = python_command();
+                command.push_back(LOCKSTEP_BENCHMARKS "/peers/" + script);
+                command.insert(command.end(), arguments.begin(), arguments.end());
+                if (more)
+                  for (auto& word : more()) command.push_back(std::move(word));
+                return command;
+              },
+          .reason = "peers/" + script + " does not run under " + python() +
+                    "; LOCKSTEP_PEER_PYTHON may name a Python with torch",
+          .request = std::move(request)};
+}
+
+/// A case of peers/kernels.py, PyTorch's kernels on one thread.
+inline PeerCommand pytorch_kernel(std::string const& name, std::initializer_list<lockstep::Index> sizes) {
+  std::vector<std::string> arguments{name};
+  for (auto const size : sizes) arguments.push_back(std::to_string(size));
+  return python_peer("kernels.py", arguments);
 }
 
 }  // namespace lockstep_bench

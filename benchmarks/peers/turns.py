@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The protocol between a benchmark and its peer: a number of seconds per line in, work per second out."""
+"""The protocol between a benchmark and its peer: `COUNT [WORD...]` per line in, `SECONDS [NAME VALUE]...` out."""
 import sys
 import time
 
 
-def take_turns(work, per_call=1, clock=time.process_time):
-    """Calls work() for as many seconds as each line of standard input says; answers with the work per second, where a call
-    counts as `per_call`. The default clock counts this process's processor time."""
+def answer_each(measure):
+    """Answers each line with measure(count, words): the seconds of that many iterations, and a dictionary of counters."""
     print("ready", flush=True)
     for line in sys.stdin:
-        duration = float(line)
-        calls, batch, elapsed, start = 0, 1, 0.0, clock()
-        while elapsed < duration:
-            for _ in range(batch):
-                work()
-            calls += batch
-            elapsed = clock() - start
-            batch = max(1, min(2 * batch, int(1e-3 * calls / max(elapsed, 1e-9))))
-        print(per_call * calls / elapsed, flush=True)
+        count, *words = line.split()
+        seconds, counters = measure(int(count), words)
+        print(seconds, *(f"{name} {value}" for name, value in counters.items()), flush=True)
+
+
+def take_turns(work, per_call=1, clock=time.process_time):
+    """Calls work() as often as each line of standard input says; a call counts as `per_call` items. The default clock counts
+    this process's processor time."""
+
+    def measure(count, _):
+        start = clock()
+        for _ in range(count):
+            work()
+        return clock() - start, {"items": count * per_call}
+
+    answer_each(measure)
