@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader: loader.py CASE BATCH WORKERS COLLATES [FILE], both lists with commas: tries each
-setting, and prints the fastest to standard error. Each answer is samples per second; a negative number requests samples
-per second of processor time, including the workers'.
+setting, and prints the fastest to standard error. An iteration is a batch. A request with the word `processor` is answered
+with processor time, including the workers', instead of wall-clock time.
 
 The collates: `default` is the library's, with samples of varying length padded by the dataset; `written` is an optimized
 one, written by hand. `before` and `after` are a user's own, before and after optimization: the first appends padded copies to
@@ -15,6 +15,8 @@ import time
 import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+from turns import answer_each
 
 torch.set_num_threads(1)
 
@@ -131,14 +133,29 @@ class Forever:
 
         self.batches = forever()
 
+    def measure(self, count, words=()):
+        """Returns the seconds of `count` batches, and counters of what they held."""
+        items, size = 0, 0
+        start, used = time.monotonic(), processor_seconds()
+        for _ in range(count):
+            size += bytes_of(next(self.batches))
+            items += self.batch
+        wall, processor = time.monotonic() - start, processor_seconds() - used
+        return processor if "processor" in words else wall, {
+            "items": items, "bytes": size, "processor_seconds": processor, "batch_bytes": size}
+
     def rate(self, duration):
-        clock, seen, elapsed, start = time.monotonic, 0, 0.0, time.monotonic()
-        used = processor_seconds()
-        while elapsed < abs(duration):
-            next(self.batches)
-            seen += self.batch
-            elapsed = clock() - start
-        return seen / (elapsed if duration > 0 else processor_seconds() - used)
+        """Batches per second, of a few."""
+        count = 1
+        while (elapsed := self.measure(count)[0]) < duration:
+            count *= 2
+        return count / elapsed
+
+
+def bytes_of(batch):
+    """Returns the size of a batch's values, without lengths and masks."""
+    values = batch if torch.is_tensor(batch) else batch[0]
+    return values.numel() * values.element_size() if torch.is_tensor(values) else 0
 
 
 def dataset_of(case, path):
@@ -154,20 +171,17 @@ def dataset_of(case, path):
 
 
 def answer_with_fastest(what, candidates):
-    """Tries the loaders, pairs of (name, function that makes it), keeps the fastest, and answers each turn with its samples per
-    second."""
+    """Tries the loaders, pairs of (name, function that makes it), keeps the fastest, and answers requests with it."""
     best, most = None, 0.0
     for name, make in candidates:
         tried = make()
-        tried.rate(0.3)
-        rate = tried.rate(0.5)
-        print(f"  {what}: PyTorch {name}: {rate:.0f} samples/s", file=sys.stderr)
+        tried.measure(2)
+        rate = tried.rate(0.3)
+        print(f"  {what}: PyTorch {name}: {rate * tried.batch:.0f} samples/s", file=sys.stderr)
         if rate > most:
             best, most = tried, rate
         del tried
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(best.rate(float(line)), flush=True)
+    answer_each(best.measure)
 
 
 def main(case, batch, workers, collates, path=None):

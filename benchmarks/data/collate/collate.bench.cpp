@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of batches per second against the machine's roof: memcpy by as many threads.
+// Bytes of batches per second, against the machine's roof (memcpy by as many threads) and PyTorch's DataLoader. One
+// thread is the caller, measured by its processor time; two are workers, measured by wall-clock time while the caller
+// waits.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +22,8 @@
 
 #include <data/clips_file.hpp>
 #include <data/samples.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <python_peer.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -34,17 +36,14 @@ class Roof {
   Roof(std::size_t bytes, std::size_t held, int threads)
       : bytes_(bytes), pool_(threads), from_(std::max(held, 2 * bytes), 1), to_(3, std::vector<char>(bytes, 1)) {}
 
-  /// Bytes per second.
-  double operator()(double duration, Time time) {
-    return static_cast<double>(bytes_) * rate(duration, time, [&] {
-             at_ = (at_ + bytes_) % (from_.size() - bytes_);
-             auto* const to = to_[turn_++ % 3].data();
-             auto const threads = static_cast<std::size_t>(pool_.threads()), part = bytes_ / threads;
-             pool_.run(pool_.threads(), [&](Index task) {
-               auto const begin = static_cast<std::size_t>(task) * part;
-               std::memcpy(to + begin, from_.data() + at_ + begin, part);
-             });
-           });
+  void operator()() {
+    at_ = (at_ + bytes_) % (from_.size() - bytes_);
+    auto* const to = to_[turn_++ % 3].data();
+    auto const threads = static_cast<std::size_t>(pool_.threads()), part = bytes_ / threads;
+    pool_.run(pool_.threads(), [&](Index task) {
+      auto const begin = static_cast<std::size_t>(task) * part;
+      std::memcpy(to + begin, from_.data() + at_ + begin, part);
+    });
   }
 
  private:
@@ -55,36 +54,64 @@ class Roof {
   std::size_t at_ = 0, turn_ = 0;
 };
 
-/// One thread is the caller, measured by its processor time; two are workers, measured by wall-clock time while the
-/// caller waits.
-template <class D, class Collate, class Bytes>
-void compare(Ratios& ratios, std::string const& label, D const& dataset, Index batch, Collate const& collate,
-             std::size_t held_bytes, Bytes&& bytes_of) {
-  for (int threads : {1, 2}) {
-    data::DataLoader loader{
-        dataset,
-        data::ShuffledSampler{.seed = 1},
-        collate,
-        {.batch_size = batch, .workers = threads == 1 ? 0 : threads, .prefetch = 2, .tail = data::Tail::drop}};
-    loader.start({}, 0, 0, Index{1} << 40);
-    auto const next = [&] { return static_cast<std::size_t>(bytes_of(loader.next().batches()[0])); };
-    std::size_t most = 0;
-    for (int i = 0; i < 20; ++i) most = std::max(most, next());
-    Roof roof(most, held_bytes, threads);
-    auto const time = threads == 1 ? Time::processor : Time::wall;
-    ratios.compare(
-        label + (threads == 1 ? ", 1 thread" : ", 2 threads"), "roof",
-        [&](double duration) {
-          double bytes = 0;
-          auto const start = seconds(time);
-          double elapsed = 0;
-          while (elapsed < duration) {
-            bytes += static_cast<double>(next());
-            elapsed = seconds(time) - start;
-          }
-          return bytes / elapsed;
-        },
-        [&](double duration) { return roof(duration, time); }, {.seconds = 0.2, .count = 5});
+/// A case of peers/loader.py with the collates to try, and a file of samples; empty for none.
+struct PyTorch {
+  std::string name = {}, collates = {};
+  std::function<std::string()> file = {};
+};
+
+void set_rates(benchmark::State& state, Index batch, std::size_t bytes) {
+  state.SetItemsProcessed(state.iterations() * batch);
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  state.counters["batch_bytes"] = per_iteration(static_cast<double>(bytes));
+}
+
+/// `held` counts the bytes of all samples, `bytes_of` those of a batch.
+template <class Dataset, class Collate, class BytesOf>
+void add_case(std::string const& name, Shared<Dataset> const& dataset, Index batch, Collate const& collate,
+              std::function<std::size_t()> const& held, BytesOf bytes_of, PyTorch const& pytorch = {}) {
+  for (int const threads : {1, 2}) {
+    auto const start = [=] {
+      data::DataLoader loader{
+          *dataset,
+          data::ShuffledSampler{.seed = 1},
+          collate,
+          {.batch_size = batch, .workers = threads == 1 ? 0 : threads, .prefetch = 2, .tail = data::Tail::drop}};
+      loader.start({}, 0, 0, Index{1} << 40);
+      return loader;
+    };
+    auto const next = [=](auto& loader) { return static_cast<std::size_t>(bytes_of(loader.next().batches()[0])); };
+    Shared const largest([=] {
+      auto loader = start();
+      std::size_t most = 0;
+      for (int i = 0; i < 20; ++i) most = std::max(most, next(loader));
+      return most;
+    });
+    auto const full = name + "/threads:" + std::to_string(threads);
+    auto* const ours = add(full, [=](benchmark::State& state) {
+      auto loader = start();
+      for (int i = 0; i < 4; ++i) next(loader);  // the slots' memory
+      std::size_t bytes = 0;
+      for (auto _ : state) bytes += next(loader);
+      set_rates(state, batch, bytes);
+    });
+    auto* const roof = add(full + "/peer:roof", [=](benchmark::State& state) {
+      Roof copy(*largest, held(), threads);
+      for (auto _ : state) copy();
+      set_rates(state, batch, static_cast<std::size_t>(state.iterations()) * *largest);
+    });
+    if (threads > 1) {
+      ours->UseRealTime();
+      roof->UseRealTime();
+    }
+    if (pytorch.name.empty()) continue;
+    add_peer(full, "pytorch",
+             python_peer("loader.py",
+                         {pytorch.name, std::to_string(batch), threads == 1 ? "0" : std::to_string(threads),
+                          pytorch.collates},
+                         threads == 1 ? "processor" : "", [file = pytorch.file] {
+                           return file ? std::vector<std::string>{file()} : std::vector<std::string>{};
+                         }));
   }
 }
 
@@ -93,8 +120,8 @@ class Arena {
  public:
   explicit Arena(Index count) : offsets_{0} {
     for (Index i = 0; i < count; ++i) offsets_.push_back(offsets_.back() + trajectory_length(i));
-    states_ = std::make_shared < std::vector < std::array < float;
-    64 >>> (static_cast<std::size_t>(offsets_.back()));
+    using State = std::array<float, 64>;
+    states_ = std::make_shared<std::vector<State>>(static_cast<std::size_t>(offsets_.back()));
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return states_->size() * 256; }
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(offsets_.size()) - 1; }
@@ -118,45 +145,76 @@ class Arena {
   std::shared_ptr<std::vector<std::array<float, 64>>> states_;
 };
 
-/// Clips that are read from a file, or copied from its mapping.
-void compare_clips(Ratios& ratios, std::string const& how, data::FileArray const& array) {
-  data::ArrayDataset const set{data::ArrayMember{&Clip::pixels, array}};
-  compare(ratios, "collate clips 17x256x256 uint8, batch 32, one file" + how, set, 32, data::PadCollate{},
-          std::size_t{160} * 17 * 256 * 256, [](auto const& batch) { return batch[&Clip::pixels].values.size(); });
+/// 3,072 trajectories of 80 to 160 steps x 64 float32.
+void add_trajectories() {
+  constexpr Index count = 3072;
+  auto const states_bytes = [](auto const& batch) { return batch[&Trajectory::states].values.size() * Index{4}; };
+  Shared const arena([] { return Arena(count); });
+  auto const held = [arena] { return arena->bytes(); };
+  add_case("collate/trajectories/padded/one_arena", arena, 256, data::PadCollate{}, held, states_bytes);
+  Shared const set([] {
+    return data::InMemoryDataset{samples<Trajectory>(count, [](Index i) {
+      return Trajectory{std::vector<std::array<float, 64>>(static_cast<std::size_t>(trajectory_length(i)))};
+    })};
+  });
+  add_case("collate/trajectories/padded", set, 256, data::PadCollate{}, held, states_bytes,
+           {"trajectories", "default,written"});
+  add_case("collate/trajectories/ragged", set, 256, data::RaggedCollate{}, held, states_bytes);
+}
+
+/// Poses of 30 to 600 frames x 133 x 3 float32.
+void add_poses() {
+  Shared const set([] {
+    return data::InMemoryDataset{samples<Pose>(512, [](Index i) {
+      return Pose{std::vector<std::array<float, 399>>(static_cast<std::size_t>(pose_length(i)))};
+    })};
+  });
+  auto const held = [] {
+    std::size_t bytes = 0;
+    for (Index i = 0; i < 512; ++i) bytes += static_cast<std::size_t>(pose_length(i)) * 1596;
+    return bytes;
+  };
+  add_case(
+      "collate/poses/padded", set, 32, data::PadCollate{}, held,
+      [](auto const& batch) { return batch[&Pose::frames].values.size() * Index{4}; }, {"pose", "default,written"});
+}
+
+/// Sequences of 1,024 uint16, in batches of 16 KB to 8 MB.
+void add_tokens() {
+  Shared const set([] { return data::InMemoryDataset{samples<Tokens>(4096, [](Index) { return Tokens{}; })}; });
+  for (Index const batch : {8, 64, 512, 4096})
+    add_case(
+        "collate/tokens/batch:" + std::to_string(batch), set, batch, data::PadCollate{},
+        [] { return sizeof(Tokens) * 4096; },
+        [](auto const& rows) { return rows[&Tokens::ids].values.size() * Index{2}; }, {"tokens", "default,written"});
+}
+
+/// Clips of 17x256x256 bytes that are read from one file, on a disk or in memory, or copied from its mapping.
+void add_clips() {
+  static data::MappedReads const mapped_reads;
+  for (char const* folder : {static_cast<char const*>(nullptr), "/dev/shm"}) {
+    Shared const file([folder] { return std::make_unique<ClipsFile>(160, folder); });
+    for (bool const mapped : {false, true}) {
+      Shared const set([=] {
+        auto const array = data::open_raw<std::uint8_t>((*file)->path(), {17, 256, 256});
+        return data::ArrayDataset{
+            data::ArrayMember{&Clip::pixels, mapped ? array.mapped(mapped_reads) : array}};
+      });
+      PyTorch pytorch;
+      if (!mapped) pytorch = {"clips", "default,written", [file] { return (*file)->path(); }};
+      add_case(
+          std::string("collate/clips") + (mapped ? "/mapped" : "") + (folder == nullptr ? "" : "/tmpfs"), set, 32,
+          data::PadCollate{}, [] { return std::size_t{160} * 17 * 256 * 256; },
+          [](auto const& batch) { return batch[&Clip::pixels].values.size(); }, pytorch);
+    }
+  }
 }
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/collate/collate");
-  {
-    constexpr Index count = 3072;
-    auto const states_bytes = [](auto const& batch) { return batch[&Trajectory::states].values.size() * Index{4}; };
-    auto const label = std::string("collate trajectories 80 to 160 x 64 float32, batch 256");
-    Arena const arena(count);
-    compare(ratios, label + ", padded, one arena", arena, 256, data::PadCollate{}, arena.bytes(), states_bytes);
-    data::InMemoryDataset const set{samples<Trajectory>(count, [&](Index i) {
-      return Trajectory{std::vector<std::array<float, 64>>(static_cast<std::size_t>(trajectory_length(i)))};
-    })};
-    compare(ratios, label + ", padded", set, 256, data::PadCollate{}, arena.bytes(), states_bytes);
-    compare(ratios, label + ", ragged", set, 256, data::RaggedCollate{}, arena.bytes(), states_bytes);
-  }
-  {
-    std::size_t held = 0;
-    data::InMemoryDataset const set{samples<Pose>(512, [&](Index i) {
-      auto const length = static_cast<std::size_t>(pose_length(i));
-      held += length * 1596;
-      return Pose{std::vector<std::array<float, 399>>(length)};
-    })};
-    compare(ratios, "collate pose 30 to 600 x 133 x 3 float32, batch 32, padded", set, 32, data::PadCollate{}, held,
-            [&](auto const& batch) { return batch[&Pose::frames].values.size() * Index{4}; });
-  }
-  data::MappedReads const leave;
-  for (char const* folder : {static_cast<char const*>(nullptr), "/dev/shm"}) {
-    ClipsFile const file(160, folder);
-    auto const array = data::open_raw<std::uint8_t>(file.path(), {17, 256, 256});
-    std::string const where = folder == nullptr ? "" : " in tmpfs";
-    compare_clips(ratios, where + ", read", array);
-    compare_clips(ratios, where + ", mapped", array.mapped(leave));
-  }
+void lockstep_bench::register_benchmarks() {
+  add_clips();
+  add_tokens();
+  add_trajectories();
+  add_poses();
 }
