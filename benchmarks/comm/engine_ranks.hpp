@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/comm/collectives/all_reduce.hpp>
@@ -17,49 +17,56 @@
 
 namespace lockstep_bench {
 
-/// One rank of an engine that all-reduces `bytes` of float32 on request, or does equal work on the same memory without
-/// waiting (the roof).
+/// One rank of an engine that all-reduces float32 on request, or does equal work on the same memory without waiting (the
+/// roof).
 class EngineRank {
  public:
-  EngineRank(lockstep::launch::World const& world, std::size_t bytes)
+  explicit EngineRank(lockstep::launch::World const& world)
       : here_(processor_numbers()[static_cast<std::size_t>(world.rank) % processor_numbers().size()]),
-        communicator_(lockstep::comm::connect(world)),
-        block_(communicator_.allocate(bytes)),
-        mine_(reinterpret_cast<float*>(block_.data()), bytes / sizeof(float)) {
-    lockstep::comm::detail::GroupMemory const memory(world.segment, world.size);
-    auto const offset = memory.offset(block_.data());
-    std::vector<lockstep::Index> offsets(static_cast<std::size_t>(world.size));
-    communicator_.all_gather(&offset, offsets.data(), sizeof offset);
-    for (auto const at : offsets) all_.push_back(reinterpret_cast<float*>(memory.at(at)));
-  }
+        world_(world),
+        communicator_(lockstep::comm::connect(world)) {}
 
-  /// Rank 0 reads requests; the others follow it. A request is a number of seconds, negative for the roof. The answer
-  /// is one over the median time of the slowest rank.
+  /// Rank 0 reads requests `COUNT BYTES sum|roof`; the others follow it. The answer is COUNT times the median time of
+  /// the slowest rank, measured over at most 2,000 iterations.
   int run_commands() {
-    double turn = 0;
     if (rank() == 0) {
       std::puts("ready");
       std::fflush(stdout);
     }
     for (;;) {
-      if (rank() == 0 && std::scanf("%lf", &turn) != 1) turn = 0;
-      communicator_.broadcast(&turn, sizeof turn, 0);
-      if (turn == 0) return 0;
-      auto& estimate = turn > 0 ? sum_estimate_ : roof_estimate_;
-      auto const times = static_cast<long>(std::clamp(std::abs(turn) / estimate, 5.0, 20000.0));
-      auto const begin = lockstep::Clock::seconds();
-      auto const median = measure(times, turn > 0);
-      double spent = (lockstep::Clock::seconds() - begin) / static_cast<double>(times);
-      communicator_.broadcast(&spent, sizeof spent, 0);
-      estimate = spent;
+      struct {
+        double count = 0, bytes = 0, sum = 0;
+      } plan;
+      if (char work[8]; rank() == 0 && std::scanf("%lf %lf %7s", &plan.count, &plan.bytes, work) == 3)
+        plan.sum = std::string_view(work) == "sum";
+      else
+        plan.count = 0;
+      communicator_.broadcast(&plan, sizeof plan, 0);
+      if (plan.count == 0) return 0;
+      use(static_cast<std::size_t>(plan.bytes));
+      auto const median = measure(static_cast<long>(std::min(plan.count, 2000.0)), plan.sum != 0);
       if (rank() != 0) continue;
-      std::printf("%.9g\n", 1 / median);
+      std::printf("%.9g\n", plan.count * median);
       std::fflush(stdout);
     }
   }
 
  private:
   [[nodiscard]] int rank() const { return communicator_.rank(); }
+
+  /// Replaces the memory by one of this size.
+  void use(std::size_t bytes) {
+    if (mine_.size_bytes() == bytes) return;
+    block_ = {};
+    block_ = communicator_.allocate(bytes);
+    mine_ = {reinterpret_cast<float*>(block_.data()), bytes / sizeof(float)};
+    lockstep::comm::detail::GroupMemory const memory(world_.segment, world_.size);
+    auto const offset = memory.offset(block_.data());
+    std::vector<lockstep::Index> offsets(static_cast<std::size_t>(world_.size));
+    communicator_.all_gather(&offset, offsets.data(), sizeof offset);
+    all_.clear();
+    for (auto const at : offsets) all_.push_back(reinterpret_cast<float*>(memory.at(at)));
+  }
 
   double measure(long times, bool sum) {
     times_.clear();
@@ -111,22 +118,22 @@ class EngineRank {
 
   Pinned here_;
   double clock_ns_ = clock_cost();
+  lockstep::launch::World const& world_;
   lockstep::comm::AnyCommunicator communicator_;
   lockstep::memory::Block block_;
   std::span<float> mine_;
   std::vector<float*> all_;
   std::vector<double> times_;
-  double sum_estimate_ = 1e-2, roof_estimate_ = 1e-2;
 };
 
-/// The ranks of an engine ("thread" or "process"), their number, and the bytes of each.
-inline int run_engine(std::string const& engine, int ranks, std::size_t bytes) {
+/// The ranks of an engine ("thread" or "process"), and their number.
+inline int run_engine(std::string const& engine, int ranks) {
   lockstep::launch::Options options;
   (engine == "thread" ? options.threads : options.nproc) = ranks;
   options.limits = {.warn_seconds = 3600, .stall_seconds = 3600};
   options.report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
   return lockstep::launch::run(options,
-                               [&](lockstep::launch::World& world) { return EngineRank(world, bytes).run_commands(); });
+                               [&](lockstep::launch::World& world) { return EngineRank(world).run_commands(); });
 }
 
 }  // namespace lockstep_bench

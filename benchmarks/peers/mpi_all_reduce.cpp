@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's all-reduce: reads seconds per line on rank 0 and answers with one over the median time of the slowest rank.
-// usage: mpirun -np RANKS mpi_all_reduce BYTES
+// MPI's all-reduce: reads `COUNT BYTES` per line on rank 0, and answers with COUNT times the median time of the slowest
+// rank, measured over at most 2,000 iterations. usage: mpirun -np RANKS mpi_all_reduce
 #include <mpi.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
 namespace {
 
 /// MPI waits without sleeping: this leaves the core to the other contestants.
-void broadcast_patiently(double& value, int rank, int ranks) {
+void broadcast_patiently(double (&values)[2], int rank, int ranks) {
   if (rank == 0) {
-    for (int r = 1; r < ranks; ++r) MPI_Send(&value, 1, MPI_DOUBLE, r, 0, MPI_COMM_WORLD);
+    for (int r = 1; r < ranks; ++r) MPI_Send(values, 2, MPI_DOUBLE, r, 0, MPI_COMM_WORLD);
     return;
   }
   for (int there = 0; there == 0;) {
     MPI_Iprobe(0, 0, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
     if (there == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  MPI_Recv(&value, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Recv(values, 2, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /// Cost of reading the clock.
@@ -43,33 +43,32 @@ int main(int argc, char** argv) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  std::vector<float> data(std::strtoull(argv[1], nullptr, 10) / sizeof(float));
+  std::vector<float> data;
   auto const clock = clock_cost();
   if (rank == 0) {
     std::puts("ready");
     std::fflush(stdout);
   }
-  for (double turn = 0, estimate = 1e-2;;) {
-    if (rank == 0 && std::scanf("%lf", &turn) != 1) turn = 0;
-    broadcast_patiently(turn, rank, ranks);
-    if (turn == 0) break;
-    auto const times = static_cast<int>(std::clamp(turn / estimate, 5.0, 20000.0));
+  for (;;) {
+    double plan[2] = {0, 0};
+    if (rank == 0 && std::scanf("%lf %lf", &plan[0], &plan[1]) != 2) plan[0] = 0;
+    broadcast_patiently(plan, rank, ranks);
+    auto const times = static_cast<std::ptrdiff_t>(std::min(plan[0], 2000.0));
+    if (times == 0) break;
+    data.resize(static_cast<std::size_t>(plan[1]) / sizeof(float));
     std::vector<double> taken;
-    auto const begin = MPI_Wtime();
-    for (int i = 0; i < times; ++i) {
+    for (std::ptrdiff_t i = 0; i < times; ++i) {
       std::fill(data.begin(), data.end(), static_cast<float>(i % 8 + rank));
       MPI_Barrier(MPI_COMM_WORLD);
       auto const start = MPI_Wtime();
       MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       taken.push_back(MPI_Wtime() - start - clock);
     }
-    estimate = (MPI_Wtime() - begin) / times;
-    MPI_Bcast(&estimate, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     std::nth_element(taken.begin(), taken.begin() + times / 2, taken.end());
     double median = taken[static_cast<std::size_t>(times / 2)];
     MPI_Allreduce(MPI_IN_PLACE, &median, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (rank != 0) continue;
-    std::printf("%.9g\n", 1 / median);
+    std::printf("%.9g\n", plan[0] * median);
     std::fflush(stdout);
   }
   MPI_Finalize();

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,7 +15,7 @@
 #include <lockstep/launch/run/run.hpp>
 
 #include <kernel/device_roof.cuh>
-#include <ratios.hpp>
+#include <peer.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -65,28 +64,30 @@ class RawNccl {
   memory::CudaStream stream_;
 };
 
-/// Seconds of one all-reduce with a wait, and host seconds of each of many all-reduces without waits.
+/// The median of the seconds of `count` all-reduces with a wait each, and the host's mean seconds of one without waits.
 struct Seconds {
   double whole = 0, host = 0;
 };
 
 template <class Sum, class Finish>
-Seconds measure(int times, Sum const& sum, Finish const& finish) {
+Seconds measure(int count, Sum const& sum, Finish const& finish) {
   constexpr int together = 16;
-  std::vector<double> whole, host;
-  for (int i = 0; i < times; ++i) {
+  std::vector<double> whole;
+  double host = 0;
+  for (int i = 0; i < count; ++i) {
     auto const begin = Clock::seconds();
     sum(0);
     finish();
     whole.push_back(Clock::seconds() - begin);
   }
-  for (int i = 0; i < times; ++i) {
+  for (int i = 0; i < count; ++i) {
     auto const begin = Clock::seconds();
     for (int k = 0; k < together; ++k) sum(k);
-    host.push_back((Clock::seconds() - begin) / together);
+    host += (Clock::seconds() - begin) / together;
     finish();
   }
-  return {Spread::of(whole).median, Spread::of(host).median};
+  std::nth_element(whole.begin(), whole.begin() + count / 2, whole.end());
+  return {whole[static_cast<std::size_t>(count / 2)], host / count};
 }
 
 /// The slowest rank's time.
@@ -98,41 +99,21 @@ Seconds longest(comm::NcclCommunicator& c, Seconds mine) {
   return {numbers[0], numbers[1]};
 }
 
-void compare(Ratios* ratios, comm::NcclCommunicator& ours, RawNccl& raw, RawNccl& blocking, std::size_t bytes) {
-  auto const block = ours.allocate(bytes);
-  auto* const data = reinterpret_cast<float*>(block.data());
-  auto const count = bytes / sizeof(float);
-  std::vector<comm::CollectiveOperation> operations(16);
-  auto const engine = [&](int k) {
-    auto& operation = operations[static_cast<std::size_t>(k)];
-    operation = {ElementType::float32, data, static_cast<Index>(count), comm::Reduction::sum, {}};
-    ours.start(operation);
-  };
-  int const times = bytes > (std::size_t{16} << 20) ? 10 : 50;
-  auto const turn_of = [&](RawNccl& nccl) {
-    return longest(ours, measure(
-                             times, [&](int) { nccl.sum(data, count); }, [&] { nccl.finish(); }));
-  };
-  auto const our_turn = [&] { return longest(ours, measure(times, engine, [&] { ours.finish(); })); };
-  std::vector<double> over_raw, over_blocking, whole, extra;
-  static_cast<void>(our_turn()), static_cast<void>(turn_of(raw)), static_cast<void>(turn_of(blocking));
-  for (int i = 0; i < 9; ++i) {
-    auto const with_us = our_turn(), with_raw = turn_of(raw), with_blocking = turn_of(blocking);
-    over_raw.push_back(with_raw.whole / with_us.whole);
-    over_blocking.push_back(with_blocking.whole / with_us.whole);
-    whole.push_back(with_us.whole);
-    extra.push_back(with_us.host - with_raw.host);
+/// What a request asks for.
+enum class Way { engine, raw, blocking };
+struct Plan {
+  long count = 0, bytes = 0;
+  Way way = Way::engine;
+
+  /// Reads `COUNT BYTES engine|raw|blocking`; a count of 0 is the end.
+  static Plan read() {
+    Plan plan;
+    char way[16];
+    if (std::scanf("%ld %ld %15s", &plan.count, &plan.bytes, way) != 3) return {};
+    plan.way = way[0] == 'e' ? Way::engine : way[0] == 'r' ? Way::raw : Way::blocking;
+    return plan;
   }
-  if (!ratios) return;
-  auto const n = static_cast<double>(ours.size()), rate = static_cast<double>(bytes) / Spread::of(whole).median * 1e-9;
-  auto const text = bytes >> 20 != 0 ? std::to_string(bytes >> 20) + " MB" : std::to_string(bytes >> 10) + " KB";
-  auto const name = "all_reduce " + text + ", " + std::to_string(ours.size()) + " ranks, nccl";
-  std::printf("%s: p50 %.2f us, algbw %.2f GB/s, busbw %.2f GB/s; the host takes %.2f us more than NCCL alone\n",
-              name.c_str(), 1e6 * Spread::of(whole).median, rate, rate * 2 * (n - 1) / n,
-              1e6 * Spread::of(extra).median);
-  ratios->report(name, "raw nccl", Spread::of(over_raw), "9 blocks");
-  ratios->report(name, "raw nccl blocking", Spread::of(over_blocking), "9 blocks");
-}
+};
 
 int rank_main(launch::World& world) {
   int gpus = 0;
@@ -142,31 +123,79 @@ int rank_main(launch::World& world) {
     ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   }
   memory::check_cuda(cudaSetDevice(world.rank % gpus), "cudaSetDevice");
-  auto host = comm::connect(world);
+  auto host = comm::connect(world), requests = comm::connect(world);
   RawNccl raw(host, false), blocking(host, true);
   comm::NcclCommunicator ours(world, std::move(host));
-  std::optional<Ratios> ratios;
-  if (world.rank == 0) ratios.emplace("cuda/comm/collectives/all_reduce");
-  auto const* const given = std::getenv("LOCKSTEP_BYTES");
-  std::istringstream sizes(given ? given : "1024,65536,1048576,16777216,67108864,268435456");
-  for (std::string bytes; std::getline(sizes, bytes, ',');)
-    compare(ratios ? &*ratios : nullptr, ours, raw, blocking, std::stoull(bytes));
-  return 0;
+  if (world.rank == 0) {
+    std::puts("ready");
+    std::fflush(stdout);
+  }
+  memory::Block block;
+  std::vector<comm::CollectiveOperation> operations(16);
+  for (;;) {
+    auto plan = world.rank == 0 ? Plan::read() : Plan{};
+    requests.broadcast(&plan, sizeof plan, 0);
+    if (plan.count == 0) return 0;
+    if (block.size() != static_cast<std::size_t>(plan.bytes)) {
+      block = {};
+      block = ours.allocate(static_cast<std::size_t>(plan.bytes));
+    }
+    auto* const data = reinterpret_cast<float*>(block.data());
+    auto const elements = static_cast<std::size_t>(plan.bytes) / sizeof(float);
+    auto const engine = [&](int k) {
+      auto& operation = operations[static_cast<std::size_t>(k)];
+      operation = {ElementType::float32, data, static_cast<Index>(elements), comm::Reduction::sum, {}};
+      ours.start(operation);
+    };
+    auto& nccl = plan.way == Way::raw ? raw : blocking;
+    auto const times = static_cast<int>(std::min(plan.count, 2000L));
+    auto const seconds = longest(ours, plan.way == Way::engine
+                                           ? measure(times, engine, [&] { ours.finish(); })
+                                           : measure(
+                                                 times, [&](int) { nccl.sum(data, elements); }, [&] { nccl.finish(); }));
+    if (world.rank != 0) continue;
+    auto const count = static_cast<double>(plan.count);
+    std::printf("%.9g host_seconds %.9g\n", count * seconds.whole, count * seconds.host);
+    std::fflush(stdout);
+  }
+}
+
+Role const rank("rank", [](std::vector<std::string> const& arguments) {
+  launch::Options options;
+  options.nproc = std::stoi(arguments.at(0));
+  options.arguments = {"all_reduce", "--role=rank", arguments[0]};
+  options.report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
+  return launch::run(options, rank_main);
+});
+
+void add_way(std::string const& name, std::string const& way, int ranks, long bytes) {
+  auto command = own_role("rank", {std::to_string(ranks)});
+  command.request = std::to_string(bytes) + " " + way;
+  add(name, [=](benchmark::State& state) {
+    if (!has_gpu()) return skip(state, "no GPU answers");
+    for (auto const& [counter, value] : run_peer(state, command)) state.counters[counter] = per_iteration(value);
+    auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
+    auto const n = static_cast<double>(ranks);
+    using benchmark::Counter;
+    state.counters["algbw"] = Counter(moved, Counter::kIsRate);
+    state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
+  })->UseManualTime()
+      ->Unit(benchmark::kMicrosecond);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc == 2) {
-    launch::Options options;
-    options.nproc = std::atoi(argv[1]);
-    options.arguments = {argv[0], argv[1]};
-    options.report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
-    return launch::run(options, rank_main);
-  }
-  if (!DeviceRoof::there("cuda/comm/collectives/all_reduce")) return 0;
+void lockstep_bench::register_benchmarks() {
   int gpus = 0;
-  memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-  for (int const ranks : {1, std::max(2, gpus)})
-    if (std::system((std::string(argv[0]) + " " + std::to_string(ranks)).c_str()) != 0) return 1;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess) gpus = 0;
+  auto const* const given = std::getenv("LOCKSTEP_BYTES");
+  for (int const ranks : {1, std::max(2, gpus)}) {
+    std::istringstream sizes(given ? given : "1024,65536,1048576,16777216,67108864,268435456");
+    for (std::string bytes; std::getline(sizes, bytes, ',');) {
+      auto const name = "cuda/all_reduce/bytes:" + bytes + "/ranks:" + std::to_string(ranks);
+      add_way(name, "engine", ranks, std::stol(bytes));
+      add_way(name + "/peer:raw_nccl", "raw", ranks, std::stol(bytes));
+      add_way(name + "/peer:raw_nccl_blocking", "blocking", ranks, std::stol(bytes));
+    }
+  }
 }
