@@ -4,7 +4,6 @@
 // locks.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -23,8 +22,6 @@
 #include <answer.hpp>
 #include <data/files_folder.hpp>
 #include <peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -47,7 +44,7 @@ void read_whole(int fd, char* out) {
   if (read(fd, out, file_bytes) != static_cast<ssize_t>(file_bytes)) throw std::runtime_error("cannot read");
 }
 
-/// Reads files in a shuffled order into three batches in turn, as the loader does; each answer is files per second.
+/// Reads files in a shuffled order into three batches in turn, as the loader does.
 int read_by_hand(std::string const& how, std::string const& folder, std::uint64_t seed) {
   std::vector<char> batches(3 * batch * file_bytes);
   auto const lock_file = FilesFolder::lock_file(folder);
@@ -55,15 +52,18 @@ int read_by_hand(std::string const& how, std::string const& folder, std::uint64_
   auto const one = [&] {
     auto const i = static_cast<int>(mix(seed, drawn++) % file_count);
     auto* const row = batches.data() + drawn % (3 * batch) * file_bytes;
-    auto const at = how == "one shared" || how == "one exclusive" ? opened(lock_file) : -1;
-    if (at >= 0) lock(at, how == "one shared" ? LOCK_SH : LOCK_EX);
+    auto const at = how == "one_shared" || how == "one_exclusive" ? opened(lock_file) : -1;
+    if (at >= 0) lock(at, how == "one_shared" ? LOCK_SH : LOCK_EX);
     auto const fd = opened(FilesFolder::file(folder, i));
-    if (how == "each shared") lock(fd, LOCK_SH);
+    if (how == "each_shared") lock(fd, LOCK_SH);
     read_whole(fd, row);
     close(fd);
     if (at >= 0) close(at);
   };
-  return answer_each([&](double duration) { return rate(duration, Time::wall, one); });
+  return answer_each([&](long count) {
+    auto const files = count * batch;
+    return Answer{seconds_of(files, one), static_cast<double>(files)};
+  });
 }
 
 /// Reads them through a loader without workers.
@@ -73,51 +73,39 @@ int read_by_loader(std::string const& folder, std::uint64_t seed) {
                           data::PadCollate{},
                           {.batch_size = batch, .workers = 0, .tail = data::Tail::drop}};
   loader.start({}, 0, 0, Index{1} << 40);
-  return answer_each([&](double duration) {
-    return static_cast<double>(batch) *
-           rate(duration, Time::wall, [&] { static_cast<void>(loader.next().batches()[0].rows()); });
+  return answer_each([&](long count) {
+    return Answer{seconds_of(count, [&] { static_cast<void>(loader.next().batches()[0].rows()); }),
+                  static_cast<double>(count * batch)};
   });
 }
 
-/// Concurrent runs of this program, and their total files per second.
-class Readers {
- public:
-  Readers(std::string const& how, std::string const& folder, int count) {
-    for (int i = 0; i < count; ++i) {
-      auto reader = Peer::start({"/proc/self/exe", how, folder, std::to_string(i)});
-      if (!reader) throw std::runtime_error("file_locks: cannot start itself");
-      readers_.push_back(std::move(*reader));
-    }
-  }
-  double operator()(double duration) {
-    for (auto& reader : readers_) reader.send(duration);
-    double sum = 0;
-    for (auto& reader : readers_) sum += reader.answer();
-    return sum;
-  }
-
- private:
-  std::vector<Peer> readers_;
-};
-
-void compare_all() {
-  FilesFolder const folder(file_count, file_bytes);
-  Ratios ratios("data/file_locks");
-  for (int processes : {1, 2, 4}) {
-    auto const as = "files of 64 KiB, " + std::to_string(processes) + (processes == 1 ? " process" : " processes");
-    Readers without("without", folder.path(), processes), ours("loader", folder.path(), processes);
-    for (std::string const how : {"each shared", "one shared", "one exclusive"}) {
-      Readers locked(how, folder.path(), processes);
-      ratios.compare(as + ", without locks", how, std::ref(without), std::ref(locked), {.seconds = 0.2, .count = 5});
-    }
-    ratios.compare(as + ", loader", "without", std::ref(ours), std::ref(without), {.seconds = 0.2, .count = 5});
-  }
-}
+Role const reader("reader", [](std::vector<std::string> const& arguments) {
+  auto const seed = std::strtoull(arguments.at(2).c_str(), nullptr, 10);
+  return arguments[0] == "loader" ? read_by_loader(arguments[1], seed)
+                                  : read_by_hand(arguments[0], arguments[1], seed);
+});
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc < 4) return compare_all(), 0;
-  auto const seed = std::strtoull(argv[3], nullptr, 10);
-  return std::string(argv[1]) == "loader" ? read_by_loader(argv[2], seed) : read_by_hand(argv[1], argv[2], seed);
+void lockstep_bench::register_benchmarks() {
+  Shared const folder([] { return FilesFolder(file_count, file_bytes); });
+  for (int const processes : {1, 2, 4}) {
+    // Concurrent runs of this program; an iteration is a batch of each.
+    auto const add_readers = [&](std::string const& name, std::string const& how) {
+      auto command = own_role("reader", {}, processes);
+      command.words = [folder, how, processes, words = command.words] {
+        auto all = words();
+        all.insert(all.end(), {how, folder->path()});
+        if (processes == 1) all.emplace_back("0");
+        return all;
+      };
+      add_process(name, command);
+    };
+    auto const as = "/processes:" + std::to_string(processes);
+    add_readers("file_locks/unlocked" + as, "without");
+    for (std::string const how : {"each_shared", "one_shared", "one_exclusive"})
+      add_readers("file_locks/unlocked" + as + "/peer:" + how, how);
+    add_readers("file_locks/loader" + as, "loader");
+    add_readers("file_locks/loader" + as + "/peer:unlocked", "without");
+  }
 }

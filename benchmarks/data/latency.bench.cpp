@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include <time.h>
 
+#include <lockstep/core/clock.hpp>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
@@ -22,8 +21,7 @@
 #include <data/clips_file.hpp>
 #include <data/samples.hpp>
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -45,10 +43,14 @@ double part_of(std::vector<double> waits, double part) {
   std::sort(waits.begin(), waits.end());
   return waits[static_cast<std::size_t>(part * static_cast<double>(waits.size()))];
 }
+double p50(std::vector<double> const& waits) { return part_of(waits, 0.5); }
 double p99(std::vector<double> const& waits) { return part_of(waits, 0.99); }
+double mean(std::vector<double> const& waits) {
+  return std::accumulate(waits.begin(), waits.end(), 0.0) / static_cast<double>(waits.size());
+}
 
 void work_for(double duration) {
-  for (auto const end = seconds(Time::wall) + duration; seconds(Time::wall) < end;) {
+  for (auto const end = Clock::seconds() + duration; Clock::seconds() < end;) {
   }
 }
 
@@ -57,67 +59,60 @@ void work_for(double duration) {
 struct Waits {
   std::vector<double> border, within;
 
-  Waits(Loader& loader, double duration, double step_seconds = 0) {
-    auto const end = seconds(Time::wall) + duration;
-    for (Index step = 0; seconds(Time::wall) < end || step % steps != 0; ++step) {
-      auto const begin = seconds(Time::wall);
+  Waits(Loader& loader, Index epochs, double step_seconds = 0) {
+    for (Index step = 0; step < epochs * steps; ++step) {
+      auto const begin = Clock::seconds();
       static_cast<void>(loader.next().batches()[0].rows());
-      (step % steps == 0 ? border : within).push_back(seconds(Time::wall) - begin);
+      (step % steps == 0 ? border : within).push_back(Clock::seconds() - begin);
       work_for(step_seconds);
     }
   }
 };
 
-/// Waiting time of a thread whose step takes as long as its one worker needs for two batches.
-void beside_training(Ratios& ratios, TokensSet const& set) {
-  auto loader = loader_of(set, 1);
-  std::vector<double> to_batch;
-  for (int run = 0; run < 9; ++run) {
-    Waits const bare(loader, 0.2);
-    auto const mean =
-        std::accumulate(bare.within.begin(), bare.within.end(), 0.0) / static_cast<double>(bare.within.size());
-    to_batch.push_back(mean / p99(Waits(loader, 0.8, 2 * mean).border));
-  }
-  ratios.report("epoch boundary, 99th percentile, 1 worker, during training", "a batch's mean time",
-                Spread::of(to_batch), "9 runs");
+/// Registers a statistic of waits as the time of an iteration; an iteration is an epoch.
+template <class Statistic>
+void add_waits(std::string const& name, Shared<Loader> const& loader, Statistic statistic) {
+  add(name, [=](benchmark::State& state) {
+    while (state.KeepRunningBatch(state.max_iterations))
+      state.SetIterationTime(static_cast<double>(state.max_iterations) * statistic(*loader, state.max_iterations));
+  })->UseManualTime()
+      ->Iterations(400)
+      ->Unit(benchmark::kMicrosecond);
 }
 
-void compare_waits(Ratios& ratios) {
-  TokensSet const set{samples<Tokens>(batch * steps, [](Index) { return Tokens{}; })};
-  auto loader = loader_of(set);
-  // Both from the same runs: the machine causes the longest waits, and they affect both.
-  std::vector<double> p50s, p99s, to_batch;
-  for (int run = 0; run < 9; ++run) {
-    Waits const waits(loader, 0.4);
-    auto const all = std::accumulate(waits.within.begin(), waits.within.end(), 0.0);
-    p50s.push_back(part_of(waits.within, 0.5) / part_of(waits.border, 0.5));
-    p99s.push_back(p99(waits.within) / p99(waits.border));
-    to_batch.push_back(all / static_cast<double>(waits.within.size()) / p99(waits.border));
-  }
-  std::string const label = "epoch boundary, ";
-  ratios.report(label + "median, 2 workers", "median within an epoch", Spread::of(p50s), "9 runs");
-  ratios.report(label + "99th percentile, 2 workers", "99th percentile within an epoch", Spread::of(p99s), "9 runs");
-  ratios.report(label + "99th percentile, 2 workers", "a batch's mean time", Spread::of(to_batch), "9 runs");
-  beside_training(ratios, set);
-  if (auto peer = python_peer("loader_latency.py", {"border", "2"})) {
-    ratios.compare("epoch boundary, 99th percentile, 2 workers", "pytorch",
-                   [&](double duration) { return 1 / p99(Waits(loader, duration).border); }, std::ref(*peer),
-                   {.seconds = 0.5, .count = 3});
-  }
-  if (auto peer = python_peer("loader_latency.py", {"first", "2"})) {
-    auto const first = [&](double duration) {
-      double waited = 0, count = 0;
-      for (auto const end = seconds(Time::wall) + duration; seconds(Time::wall) < end; ++count) {
-        auto const begin = seconds(Time::wall);
-        auto fresh = loader_of(set);
-        static_cast<void>(fresh.next().batches()[0].rows());
-        waited += seconds(Time::wall) - begin;
-      }
-      return count / waited;
-    };
-    ratios.compare("first batch after construction, 2 workers", "pytorch", first, std::ref(*peer),
-                   {.seconds = 0.5, .count = 3});
-  }
+/// Waiting times at the border of two epochs, against those within an epoch and the mean time of a batch.
+void add_epoch_boundary() {
+  Shared const set([] { return TokensSet{samples<Tokens>(batch * steps, [](Index) { return Tokens{}; })}; });
+  Shared const loader([set] { return loader_of(*set); });
+  std::string const median = "latency/epoch_boundary/p50/workers:2", rare = "latency/epoch_boundary/p99/workers:2";
+  add_waits(median, loader, [](Loader& l, Index epochs) { return p50(Waits(l, epochs).border); });
+  add_waits(median + "/peer:within_an_epoch", loader, [](Loader& l, Index epochs) { return p50(Waits(l, epochs).within); });
+  add_waits(rare, loader, [](Loader& l, Index epochs) { return p99(Waits(l, epochs).border); });
+  add_waits(rare + "/peer:within_an_epoch", loader, [](Loader& l, Index epochs) { return p99(Waits(l, epochs).within); });
+  add_waits(rare + "/peer:mean_of_a_batch", loader, [](Loader& l, Index epochs) { return mean(Waits(l, epochs).within); });
+  add_peer(rare, "pytorch", python_peer("loader_latency.py", {"border", "2"}))
+      ->Iterations(3)
+      ->Unit(benchmark::kMicrosecond);
+  // The caller's step takes as long as its one worker needs for two batches.
+  Shared const beside([set] { return loader_of(*set, 1); });
+  std::string const training = "latency/epoch_boundary/p99/workers:1/during_training";
+  add_waits(training, beside, [](Loader& l, Index epochs) {
+    auto const each = mean(Waits(l, epochs).within);
+    return p99(Waits(l, epochs, 2 * each).border);
+  });
+  add_waits(training + "/peer:mean_of_a_batch", beside,
+            [](Loader& l, Index epochs) { return mean(Waits(l, epochs).within); });
+
+  std::string const first = "latency/first_batch/workers:2";
+  add(first, [set](benchmark::State& state) {
+    for (auto _ : state) {
+      auto const begin = Clock::seconds();
+      auto fresh = loader_of(*set);
+      static_cast<void>(fresh.next().batches()[0].rows());
+      state.SetIterationTime(Clock::seconds() - begin);  // without the end of its workers
+    }
+  })->UseManualTime();
+  add_peer(first, "pytorch", python_peer("loader_latency.py", {"first", "2"}));
 }
 
 /// About twenty milliseconds of arithmetic on data in the second-level cache.
@@ -140,42 +135,37 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Steps per second of a thread that takes a batch of clips before each step, against one that takes none: by
-/// wall-clock time, and by that thread's processor time, which does not include other work on the machine.
-void compare_training(Ratios& ratios) {
-  ClipsFile const file(160);
-  data::ArrayDataset const clips{
-      data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};
-  data::DataLoader loader{clips, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = 8, .workers = 1}};
-  loader.start({}, 0, 0, Index{1} << 40);
-  Step step;
-  double sum = 0;
-  auto const beside = [&] {
-    auto const held = loader.next();
-    sum += step() + held.batches()[0][&Clip::pixels].values(0, 0);
+/// Steps of a thread that takes a batch of clips before each step, against one that takes none. The counter
+/// `processor_seconds` is that thread's, and does not include other work on the machine.
+void add_training() {
+  Shared const file([] { return ClipsFile(160); });
+  Shared const loader([file] {
+    data::ArrayDataset const clips{
+        data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file->path(), {17, 256, 256})}};
+    data::DataLoader made{clips, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = 8, .workers = 1}};
+    made.start({}, 0, 0, Index{1} << 40);
+    return made;
+  });
+  auto const add_steps = [](std::string const& name, auto work) {
+    add(name, [=](benchmark::State& state) {
+      Step step;
+      auto const used = thread_seconds();
+      for (auto _ : state) benchmark::DoNotOptimize(work(step));
+      state.counters["processor_seconds"] = per_iteration(thread_seconds() - used);
+      state.SetItemsProcessed(state.iterations());
+    })->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
   };
-  auto const alone = [&] { sum += step(); };
-  auto const by_thread = [](auto const& work) {
-    return [&work](double duration) {
-      auto const begin = thread_seconds();
-      double made = 0;
-      for (auto const end = seconds(Time::wall) + duration; seconds(Time::wall) < end; ++made) work();
-      return made / (thread_seconds() - begin);
-    };
-  };
-  std::string const label = "training during loading of clips, 8 per step";
-  ratios.compare(label + ", processor time", "training alone", by_thread(beside), by_thread(alone),
-                 {.seconds = 0.5, .count = 7});
-  ratios.compare(
-      label, "training alone", [&](double duration) { return rate(duration, Time::wall, beside); },
-      [&](double duration) { return rate(duration, Time::wall, alone); }, {.seconds = 0.5, .count = 7});
-  std::printf("  %s%s\n", loader.stats().verdict().c_str(), sum == 1 ? "." : "");
+  add_steps("latency/training/loading_clips:8", [loader](Step& step) {
+    auto const held = loader->next();
+    return step() + held.batches()[0][&Clip::pixels].values(0, 0);
+  });
+  add_steps("latency/training/loading_clips:8/peer:alone", [](Step& step) { return step(); });
 }
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/latency");
-  compare_waits(ratios);
-  compare_training(ratios);
+void lockstep_bench::register_benchmarks() {
+  add_epoch_boundary();
+  add_training();
 }

@@ -14,76 +14,57 @@
 #include <data/loading.hpp>
 #include <data/samples.hpp>
 #include <python_peer.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
 
 namespace {
 
-/// A case with the names of peers/loader.py.
-struct Case {
-  std::string label, name;
-  Index batch;
-  data::PadCollate collate = {};
-  std::vector<std::string> more = {};
-};
-
+/// Settings of peers/loader.py that are tried, as lists with commas.
 struct Rival {
-  std::string as, workers, collates;
+  std::string peer, workers, collates;
 };
 
-template <class D>
-void compare(Ratios& ratios, Case const& at, D const& dataset, std::vector<Rival> const& others = {}) {
-  auto const workers = best_workers(at.name, dataset, at.batch, at.collate);
-  auto rivals = others;
+/// `name` is a case of peers/loader.py.
+template <class Dataset>
+void add_case(std::string const& name, Index batch, Shared<Dataset> const& dataset, data::PadCollate const& collate = {},
+              std::vector<Rival> rivals = {}, std::function<std::vector<std::string>()> const& file = {}) {
+  auto const full = "loader/" + name + "/batch:" + std::to_string(batch);
+  add_loader(full, dataset, batch, collate);
   rivals.insert(rivals.begin(), {"pytorch", "0,1,2", "default,written"});
-  for (auto const& rival : rivals) {
-    std::vector<std::string> arguments{at.name, std::to_string(at.batch), rival.workers, rival.collates};
-    arguments.insert(arguments.end(), at.more.begin(), at.more.end());
-    auto peer = python_peer("loader.py", arguments);
-    if (!peer) return;
-    Loading ours(dataset, at.batch, workers, at.collate);
-    ratios.compare(at.label, rival.as, std::ref(ours), std::ref(*peer), {.seconds = 0.3, .count = 5});
-    if (rival.as != "pytorch") continue;
-    auto const per_processor = [](auto& side) { return [&side](double duration) { return side(-duration); }; };
-    ratios.compare(at.label + ", processor time", rival.as, per_processor(ours), per_processor(*peer),
-                   {.seconds = 0.3, .count = 3});
-  }
+  for (auto const& rival : rivals)
+    add_peer(full, rival.peer,
+             python_peer("loader.py", {name, std::to_string(batch), rival.workers, rival.collates}, "", file));
 }
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/loader");
+void lockstep_bench::register_benchmarks() {
   data::PadCollate const with_mask{.mask = data::Mask::build};
-  {
-    data::InMemoryDataset const tiny{samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};
-    compare(ratios, {"tiny samples of 2 float32, batch 1024", "tiny", 1024}, tiny,
-            {{"pytorch_workers", "1,2", "default,written"}});
-  }
-  {
-    data::InMemoryDataset const tokens{samples<Tokens>(4096, [](Index) { return Tokens{}; })};
-    compare(ratios, {"tokens uint16, length 1024, batch 256", "tokens", 256}, tokens);
-  }
-  {
-    data::InMemoryDataset const trajectories{samples<Trajectory>(3072, [](Index i) {
-      return Trajectory{std::vector<std::array<float, 64>>(static_cast<std::size_t>(trajectory_length(i)))};
-    })};
-    compare(ratios,
-            {"trajectories 80 to 160 x 64 float32, batch 256, padded with mask", "trajectories", 256, with_mask},
-            trajectories, {{"before", "0", "before"}, {"after", "0", "after"}});
-  }
-  {
-    data::InMemoryDataset const poses{samples<Pose>(512, [](Index i) {
-      return Pose{std::vector<std::array<float, 399>>(static_cast<std::size_t>(pose_length(i)))};
-    })};
-    compare(ratios, {"pose 30 to 600 x 133 x 3 float32, batch 32, padded with mask", "pose", 32, with_mask}, poses);
-  }
-  {
-    ClipsFile const file(160);
-    data::ArrayDataset const clips{
-        data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};
-    compare(ratios, {"clips 17x256x256 uint8, batch 32, records of one file", "clips", 32, {}, {file.path()}}, clips);
-  }
+  add_case("tiny", 1024, Shared([] {
+             return data::InMemoryDataset{
+                 samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};
+           }),
+           {}, {{"pytorch_workers", "1,2", "default,written"}});
+  add_case("tokens", 256,
+           Shared([] { return data::InMemoryDataset{samples<Tokens>(4096, [](Index) { return Tokens{}; })}; }));
+  add_case("trajectories", 256, Shared([] {
+             return data::InMemoryDataset{samples<Trajectory>(3072, [](Index i) {
+               return Trajectory{std::vector<std::array<float, 64>>(static_cast<std::size_t>(trajectory_length(i)))};
+             })};
+           }),
+           with_mask, {{"before", "0", "before"}, {"after", "0", "after"}});
+  add_case("pose", 32, Shared([] {
+             return data::InMemoryDataset{samples<Pose>(512, [](Index i) {
+               return Pose{std::vector<std::array<float, 399>>(static_cast<std::size_t>(pose_length(i)))};
+             })};
+           }),
+           with_mask);
+  Shared const file([] { return ClipsFile(160); });
+  add_case("clips", 32, Shared([file] {
+             return data::ArrayDataset{
+                 data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file->path(), {17, 256, 256})}};
+           }),
+           {}, {}, [file] { return std::vector<std::string>{file->path()}; });
 }

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <functional>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <sys/resource.h>
 
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
@@ -20,8 +17,7 @@
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 
 #include <data/samples.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 #if __has_include(<xxhash.h>)
 #define XXH_INLINE_ALL
@@ -43,44 +39,46 @@ std::uint64_t in_line(std::uint64_t number) { return XXH64(&number, sizeof numbe
 /// As a program calls it that links the hash's library.
 [[gnu::noinline]] std::uint64_t called(std::uint64_t number) { return in_line(number); }
 
-/// Hashes of consecutive numbers per second.
+/// Registers hashes of consecutive numbers.
 template <std::uint64_t (*hash)(std::uint64_t)>
-double hashes(double duration) {
-  std::vector<std::uint64_t> out(at_once);
-  std::uint64_t next = 0;
-  return at_once * rate(duration, Time::processor, [&] {
-           for (auto& each : out) each = hash(next++);
-         });
+void add_hashes(std::string const& name) {
+  add(name, [next = std::uint64_t{0}](benchmark::State& state) mutable {
+    std::vector<std::uint64_t> out(at_once);
+    for (auto _ : state) {
+      for (auto& each : out) each = hash(next++);
+      benchmark::DoNotOptimize(out.data());
+      benchmark::ClobberMemory();
+    }
+    state.SetItemsProcessed(state.iterations() * std::int64_t{at_once});
+  });
 }
 #endif
 
-/// Indices per second, as the loader requests them, against hashes per second.
-void compare_with_hash(Ratios& ratios) {
+/// Indices, as the loader requests them, against hashes.
+void add_indices() {
+  for (Index const n : {Index{1'000'000}, Index{1'000'000'000}, (Index{1} << 20) + 1, (Index{1} << 40) + 1}) {
+    auto const name = "order/index/samples:" + std::to_string(n);
+    add(name, [n, next = Index{0}](benchmark::State& state) mutable {
+      KeyedPermutation const order(n, 7);
+      std::vector<Index> indices(at_once);
+      for (auto _ : state) {
+        if (next + static_cast<Index>(at_once) > n) next = 0;
+        std::iota(indices.begin(), indices.end(), next);
+        next += static_cast<Index>(at_once);
+        order.replace(indices);
+        benchmark::DoNotOptimize(indices.data());
+        benchmark::ClobberMemory();
+      }
+      state.SetItemsProcessed(state.iterations() * std::int64_t{at_once});
+    });
 #if LOCKSTEP_BENCH_XXHASH
-  std::vector<Index> indices(at_once);
-  for (auto const& [name, size] : {std::pair{"10^6", Index{1'000'000}},
-                                   {"10^9", Index{1'000'000'000}},
-                                   {"2^20 + 1", (Index{1} << 20) + 1},
-                                   {"2^40 + 1", (Index{1} << 40) + 1}}) {
-    auto const n = size;
-    KeyedPermutation const order(n, 7);
-    Index next = 0;
-    auto const ours = [&](double duration) {
-      return at_once * rate(duration, Time::processor, [&] {
-               if (next + static_cast<Index>(at_once) > n) next = 0;
-               std::iota(indices.begin(), indices.end(), next);
-               next += static_cast<Index>(at_once);
-               order.replace(indices);
-             });
-    };
-    auto const label = std::string("index of a shuffled order of ") + name;
-    ratios.compare(label, "xxh64, called", ours, hashes<called>, {.seconds = 0.1, .count = 5});
-    ratios.compare(label, "xxh64, in line", ours, hashes<in_line>, {.seconds = 0.1, .count = 5});
-  }
+    add_hashes<called>(name + "/peer:xxh64_called");
+    add_hashes<in_line>(name + "/peer:xxh64_in_line");
 #else
-  static_cast<void>(ratios);
-  std::puts("skipped: order against xxh64: there is no xxhash.h (Debian: libxxhash-dev)");
+    add(name + "/peer:xxh64",
+        [](benchmark::State& state) { skip(state, "there was no xxhash.h when this was built (Debian: libxxhash-dev)"); });
 #endif
+  }
 }
 
 /// Any number of samples, without memory.
@@ -93,39 +91,29 @@ struct Numbers {
   [[nodiscard]] Sample get(Index i) const noexcept { return {static_cast<std::int32_t>(i)}; }
 };
 
-double resident_megabytes() {
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  return static_cast<double>(used.ru_maxrss) / 1024;
-}
+/// A resume, with its next batch.
+class Resume {
+ public:
+  Resume(Index samples, Index step)
+      : loader_(Numbers{samples}, data::ShuffledSampler{.seed = 1}, data::PadCollate{},
+                {.batch_size = 32, .workers = 0}) {
+    loader_.start({}, 0, step, 1);
+    state_ = loader_.state_after(loader_.next());
+  }
+  void operator()() {
+    loader_.resume({}, data::LoaderState::from_json(state_.to_json()), 1);
+    static_cast<void>(loader_.next().batches()[0].rows());
+  }
 
-/// Resumes per second, each with its next batch.
-void compare_resume(Ratios& ratios) {
-  constexpr Index batch = 32;
-  struct Resume {
-    data::DataLoader<Numbers, data::ShuffledSampler, data::PadCollate> loader;
-    data::LoaderState state;
+ private:
+  data::DataLoader<Numbers, data::ShuffledSampler, data::PadCollate> loader_;
+  data::LoaderState state_;
+};
 
-    Resume(Index samples, Index step)
-        : loader(Numbers{samples}, data::ShuffledSampler{.seed = 1}, data::PadCollate{},
-                 {.batch_size = batch, .workers = 0}) {
-      loader.start({}, 0, step, 1);
-      state = loader.state_after(loader.next());
-    }
-    double operator()(double duration) {
-      return rate(duration, Time::processor, [&] {
-        loader.resume({}, data::LoaderState::from_json(state.to_json()), 1);
-        static_cast<void>(loader.next().batches()[0].rows());
-      });
-    }
-  };
-  Resume small(1000, 10);
-  auto const before = resident_megabytes();
-  Resume large(1'000'000'000, 1'000'000);
-  ratios.compare("resume at step 10^6 of 10^9 samples", "10^3 samples", std::ref(large), std::ref(small),
-                 {.seconds = 0.2, .count = 5});
-  std::printf("  its state: %zu bytes; memory grown by %.1f MB meanwhile\n", large.state.to_json().size(),
-              resident_megabytes() - before);
+void add_resume() {
+  std::string const name = "order/resume/samples:1000000000/step:1000000";
+  add_pass(name, Shared([] { return Resume(1'000'000'000, 1'000'000); }), [](Resume& resume) { resume(); });
+  add_pass(name + "/peer:1000_samples", Shared([] { return Resume(1000, 10); }), [](Resume& resume) { resume(); });
 }
 
 /// Lengths that are lognormal between 30 and 600.
@@ -158,53 +146,65 @@ struct Waste {
   [[nodiscard]] double percent() const { return 100 * (1 - tokens / slots); }
 };
 
-/// Fraction of a batch's slots that is padding: batches of a fixed size, and of a fixed number of tokens.
-void report_padding(Ratios& ratios) {
-  constexpr Index count = 65'536;
-  auto const lengths = lognormal_lengths(count);
-  std::vector<Tiny> const samples(count);
-  data::InMemoryDataset const set{samples};
-  auto const length_of = [&](Index sample) { return lengths[static_cast<std::size_t>(sample)]; };
-  auto const waste = [&](auto const& sampler, Index batch) {
-    auto const order = sampler.over(set);
-    auto at = order.in(0);
-    Waste out;
-    for (Index begin = 0; begin < count; begin += batch) {
-      out.add(batch, [&](Index row) { return length_of(at(begin + row)); });
-    }
-    return out.percent();
-  };
-  auto const report = [&](std::string const& label, double ours, double random) {
-    char how[64];
-    std::snprintf(how, sizeof how, "counted: %.1f %%, and %.1f %% at random", ours, random);
-    ratios.report(label, "random", {random / ours, random / ours, random / ours}, how);
-  };
-  for (auto const& [batch, window] : {std::pair{16, 1024}, {32, 1024}, {32, 4096}}) {
-    report("padding of batches of " + std::to_string(batch) + ", by length in windows of " + std::to_string(window),
-           waste(data::LengthBucketedSampler{lengths, batch, window, 1}, batch),
-           waste(data::ShuffledSampler{.seed = 1}, batch));
-  }
+constexpr Index count = 65'536;
+
+/// Registers a share of padding in percent, which is counted.
+template <class Percent>
+void add_padding(std::string const& name, Percent percent) {
+  add(name, [=](benchmark::State& state) {
+    for (auto _ : state) state.counters["padding"] = percent();
+    counts_only(state);
+  })->Iterations(1)
+      ->Repetitions(1);
+}
+
+/// Padding of batches of a fixed size in a sampler's order.
+template <class Sampler>
+double waste(Sampler const& sampler, std::vector<std::int32_t> const& lengths, Index batch) {
+  data::InMemoryDataset const set{std::vector<Tiny>(count)};
+  auto const order = sampler.over(set);
+  auto at = order.in(0);
+  Waste out;
+  for (Index begin = 0; begin < count; begin += batch)
+    out.add(batch, [&](Index row) { return lengths[static_cast<std::size_t>(at(begin + row))]; });
+  return out.percent();
+}
+
+/// Padding of batches of at most as many tokens as 32 samples have on average.
+double waste_by_tokens(std::vector<std::int32_t> const& lengths) {
+  data::InMemoryDataset const set{std::vector<Tiny>(count)};
   auto const tokens = 32 * std::accumulate(lengths.begin(), lengths.end(), Index{0}) / count;
   data::TokenBudgetSampler const budget{.lengths = lengths, .tokens = tokens, .seed = 1};
   auto const order = budget.over(set);
   auto at = order.in(0);
   Waste out;
-  for (Index batch = 0; batch < order.batches(); ++batch) {
-    out.add(order.rows(0, batch), [&](Index row) { return length_of(at(batch * order.max_rows() + row)); });
+  for (Index batch = 0; batch < order.batches(); ++batch)
+    out.add(order.rows(0, batch),
+            [&](Index row) { return lengths[static_cast<std::size_t>(at(batch * order.max_rows() + row))]; });
+  return out.percent();
+}
+
+/// Padding of ordered batches against batches in a random order.
+void add_paddings() {
+  Shared const lengths([] { return lognormal_lengths(count); });
+  auto const at_random = [lengths](Index batch) {
+    return [lengths, batch] { return waste(data::ShuffledSampler{.seed = 1}, *lengths, batch); };
+  };
+  for (auto const& [batch, window] : {std::pair{16, 1024}, {32, 1024}, {32, 4096}}) {
+    auto const name = "order/padding" + parts({{"batch", batch}, {"window", window}});
+    add_padding(name, [=, batch = batch, window = window] {
+      return waste(data::LengthBucketedSampler{*lengths, batch, window, 1}, *lengths, batch);
+    });
+    add_padding(name + "/peer:random", at_random(batch));
   }
-  report("padding of batches of at most " + std::to_string(tokens) + " tokens, by their number", out.percent(),
-         waste(data::ShuffledSampler{.seed = 1}, 32));
-  std::printf("  %.1f rows a batch, %.1f %% of its tokens used; the longest sample has %d\n",
-              static_cast<double>(count) / static_cast<double>(order.batches()),
-              100 * out.tokens / static_cast<double>(order.batches() * tokens),
-              *std::max_element(lengths.begin(), lengths.end()));
+  add_padding("order/padding/token_budget", [lengths] { return waste_by_tokens(*lengths); });
+  add_padding("order/padding/token_budget/peer:random", at_random(32));
 }
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/order");
-  compare_with_hash(ratios);
-  compare_resume(ratios);
-  report_padding(ratios);
+void lockstep_bench::register_benchmarks() {
+  add_indices();
+  add_resume();
+  add_paddings();
 }

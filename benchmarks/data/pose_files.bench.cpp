@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@
 #include "../examples/pose_to_text/data.hpp"
 #include <data/loading.hpp>
 #include <python_peer.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -58,25 +57,21 @@ class Folder {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/pose_files");
+void lockstep_bench::register_benchmarks() {
   constexpr Index batch = 8;
-  Folder const folder;
-  auto const files =
-      std::make_shared<pose_to_text::PoseFolder const>(folder.path(), data::OnFailure::raise, 1, nullptr);
-  std::vector<std::string> texts;
-  for (auto const& entry : files->entries()) texts.push_back(entry.text);
-  pose_to_text::PoseDataset const poses(files, interop::SentencePiece::train(texts, {.vocabulary = 60}), 64,
-                                        pose_to_text::Reads::text);
-  std::string const label = "poses 30 to 600 x 133 x 3 float32, batch 8, a file each";
-  auto const workers = best_workers(label, poses, batch);
-  for (auto const* kind : {"before", "after"}) {
-    auto peer = python_peer("pose_files.py", {folder.path(), std::to_string(batch), kind});
-    if (!peer) return 0;
-    Loading ours(poses, batch, workers);
-    ratios.compare(label, kind, std::ref(ours), std::ref(*peer), {.seconds = 0.5, .count = 7});
-    auto const per_processor = [](auto& side) { return [&side](double duration) { return side(-duration); }; };
-    ratios.compare(label + ", processor time", kind, per_processor(ours), per_processor(*peer),
-                   {.seconds = 0.5, .count = 5});
-  }
+  Shared const folder([] { return Folder(); });
+  Shared const poses([folder] {
+    auto const files =
+        std::make_shared<pose_to_text::PoseFolder const>(folder->path(), data::OnFailure::raise, 1, nullptr);
+    std::vector<std::string> texts;
+    for (auto const& entry : files->entries()) texts.push_back(entry.text);
+    return pose_to_text::PoseDataset(files, interop::SentencePiece::train(texts, {.vocabulary = 60}), 64,
+                                     pose_to_text::Reads::text);
+  });
+  std::string const name = "pose_files/batch:8";
+  add_loader(name, poses, batch);
+  for (std::string const kind : {"before", "after"})
+    add_peer(name, kind, python_peer("pose_files.py", {}, "", [folder, kind] {
+               return std::vector<std::string>{folder->path(), std::to_string(batch), kind};
+             }));
 }

@@ -4,11 +4,12 @@
 // encoding. Also the time to open prepared texts.
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/processors.hpp>
@@ -17,8 +18,7 @@
 #include <lockstep/data/text/word_tokenizer.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -84,21 +84,28 @@ void prepare(NewsFile const& file) {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/text_start");
-  NewsFile const file;
-  auto const tokenize_again = [&](double duration) {
-    return rate(duration, Time::wall, [&] {
-      std::filesystem::remove_all(file.cache());
-      prepare(file);
-    });
+void lockstep_bench::register_benchmarks() {
+  Shared const file([] { return NewsFile(); });
+  auto const add_texts = [&](std::string const& name, auto before) {
+    add(name, [=](benchmark::State& state) {
+      prepare(*file);
+      for (auto _ : state) {
+        before();
+        prepare(*file);
+      }
+      state.SetItemsProcessed(state.iterations() * std::int64_t{300'000});
+    })->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
   };
-  for (bool const encodes : {false, true})
-    if (auto peer = python_peer("count_words.py", {file.path(), encodes ? "encode" : ""}))
-      ratios.compare(encodes ? "prepare 300,000 texts" : "prepare 300,000 texts, of which the peer only counts words",
-                     "python", tokenize_again, std::ref(*peer), {.seconds = 0.5, .count = 3});
-  prepare(file);
-  ratios.compare("open 300,000 prepared texts", "prepare",
-                 [&](double duration) { return rate(duration, Time::wall, [&] { prepare(file); }); }, tokenize_again,
-                 {.seconds = 0.5, .count = 3});
+  auto const forget = [file] { std::filesystem::remove_all(file->cache()); };
+  add_texts("text_start/prepare/texts:300000", forget);
+  // The second peer only counts words.
+  for (auto const& [peer, flag] : {std::pair{"python", "encode"}, std::pair{"python_counts", ""}})
+    add_peer("text_start/prepare/texts:300000", peer,
+             python_peer("count_words.py", {}, "", [file, flag = std::string(flag)] {
+               return std::vector<std::string>{file->path(), flag};
+             }))
+        ->Unit(benchmark::kMillisecond);
+  add_texts("text_start/open/texts:300000", [] {});
+  add_texts("text_start/open/texts:300000/peer:prepare", forget);
 }

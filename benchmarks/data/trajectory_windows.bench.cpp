@@ -3,9 +3,10 @@
 // and with its four workers, against two users' own collates in PyTorch's loader, on the same files.
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <lockstep/data/collate/ragged_collate.hpp>
 
@@ -13,33 +14,52 @@
 #include "../examples/trajectory_transformer/synthetic.hpp"
 #include <data/loading.hpp>
 #include <python_peer.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
 using namespace trajectory_transformer;
 
-int main() {
-  Ratios ratios("data/trajectory_windows");
-  auto name = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return 1;
-  Synthetic const recipe{.episodes = 2000, .steps = 200, .actions = 18, .seed = 1};
-  recipe(name);
-  {
-    constexpr int workers = 4;
-    Sizes const sizes{.steps = 20, .context = 20};
-    auto const files = std::make_shared<Episodes const>(name, BadEpisodes::refuse);
-    Windows const windows(files, sizes, Scaling::of(*files, 1 << 23, 0, BadEpisodes::refuse), Windows::Begin::drawn);
-    for (Index const batch : {512, 1024})
-      for (std::string const collate : {"before", "after"}) {
-        auto peer = python_peer("trajectory_windows.py",
-                                {name, std::to_string(batch), std::to_string(workers), collate, "20", "20"});
-        if (!peer) break;
-        Loading ours(windows, batch, workers, data::RaggedCollate{.segment_plans = data::SegmentPlans::build});
-        ratios.compare(
-            "windows of up to 20 + 20 steps x 17 float32 from files, batch " + std::to_string(batch) + ", 4 workers",
-            collate, std::ref(ours), std::ref(*peer), {.seconds = 1.5, .count = 5});
-      }
+namespace {
+
+/// A temporary folder of 2,000 episodes of 200 steps.
+class Folder {
+ public:
+  Folder() {
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make a folder " + path_);
+    Synthetic const recipe{.episodes = 2000, .steps = 200, .actions = 18, .seed = 1};
+    recipe(path_);
   }
-  std::filesystem::remove_all(name);
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(Folder const&) = delete;
+  Folder& operator=(Folder const&) = delete;
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
+};
+
+}  // namespace
+
+void lockstep_bench::register_benchmarks() {
+  constexpr int workers = 4;
+  Shared const folder([] { return Folder(); });
+  Shared const windows([folder] {
+    Sizes const sizes{.steps = 20, .context = 20};
+    auto const files = std::make_shared<Episodes const>(folder->path(), BadEpisodes::refuse);
+    return Windows(files, sizes, Scaling::of(*files, 1 << 23, 0, BadEpisodes::refuse), Windows::Begin::drawn);
+  });
+  for (Index const batch : {512, 1024}) {
+    auto const name = "trajectory_windows/steps:20+20" + parts({{"batch", batch}, {"workers", workers}});
+    add_loader(name, windows, batch, data::RaggedCollate{.segment_plans = data::SegmentPlans::build}, workers);
+    for (std::string const collate : {"before", "after"})
+      add_peer(name, collate, python_peer("trajectory_windows.py", {}, "", [=] {
+                 return std::vector<std::string>{
+                     folder->path(), std::to_string(batch), std::to_string(workers), collate, "20", "20"};
+               }));
+  }
 }

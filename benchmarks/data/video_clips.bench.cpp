@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@
 #include "../examples/video_classification/clips.hpp"
 #include <data/loading.hpp>
 #include <python_peer.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -29,7 +28,7 @@ class ClipsFolder {
  public:
   explicit ClipsFolder(Index files) {
     char const* const folder = std::getenv("LOCKSTEP_BENCH_FOLDER");
-    path_ = (folder ? fs::path(folder) : fs::temp_directory_path()) / "lockstep-video-clips";
+    path_ = (folder ? fs::path(folder) : fs::temp_directory_path()) / ("lockstep-video-clips-" + std::to_string(files));
     fs::remove_all(path_);
     fs::create_directories(path_);
     Index const each = count / files;
@@ -59,22 +58,16 @@ class ClipsFolder {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("data/video_clips");
+void lockstep_bench::register_benchmarks() {
   constexpr Index batch = 8;
   for (Index const files : {Index{96}, Index{12}}) {
-    ClipsFolder const folder(files);
-    video_classification::Clips const clips(folder.path());
-    auto const label = "clips 17x256x256 uint8, batch 8, " + std::to_string(files) + " files";
-    auto const workers = best_workers(label, clips, batch);
-    for (auto const* kind : {"before", "after"}) {
-      auto peer = python_peer("video_clips.py", {folder.path(), std::to_string(batch), kind});
-      if (!peer) return 0;
-      Loading ours(clips, batch, workers);
-      ratios.compare(label, kind, std::ref(ours), std::ref(*peer), {.seconds = 0.5, .count = 7});
-      auto const per_processor = [](auto& side) { return [&side](double duration) { return side(-duration); }; };
-      ratios.compare(label + ", processor time", kind, per_processor(ours), per_processor(*peer),
-                     {.seconds = 0.5, .count = 5});
-    }
+    Shared const folder([files] { return ClipsFolder(files); });
+    Shared const clips([folder] { return video_classification::Clips(folder->path()); });
+    auto const name = "video_clips/batch:8/files:" + std::to_string(files);
+    add_loader(name, clips, batch);
+    for (std::string const kind : {"before", "after"})
+      add_peer(name, kind, python_peer("video_clips.py", {}, "", [folder, kind] {
+                 return std::vector<std::string>{folder->path(), std::to_string(batch), kind};
+               }));
   }
 }

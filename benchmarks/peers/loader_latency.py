@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting times of PyTorch's DataLoader: loader_latency.py border|first WORKERS. The samples are 4,096 token sequences
-of 1,024 uint16, the batches 256. Each answer is one over seconds.
+of 1,024 uint16, the batches 256.
 
 `border`: without persistent workers, the 99th percentile of the time from the request to the first batch of an epoch.
 `first`: the mean time from the construction of a loader to its first batch.
@@ -10,6 +10,8 @@ import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+from turns import answer_each
 
 torch.set_num_threads(1)
 
@@ -48,13 +50,12 @@ def border(loader):
 def main(what, workers):
     dataset, workers = Tokens(), int(workers)
     loader = DataLoader(dataset, batch_size=256, shuffle=True, drop_last=True, num_workers=workers)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        end, waits = time.perf_counter() + float(line), []
-        while time.perf_counter() < end or len(waits) < 3:
-            waits.append(border(loader) if what == "border" else first(dataset, workers))
-        waits.sort()
-        print(1 / (waits[int(0.99 * len(waits))] if what == "border" else sum(waits) / len(waits)), flush=True)
+
+    def measure(count, _):
+        waits = sorted(border(loader) if what == "border" else first(dataset, workers) for _ in range(count))
+        return count * (waits[int(0.99 * len(waits))] if what == "border" else sum(waits) / len(waits)), {}
+
+    answer_each(measure)
 
 
 if __name__ == "__main__":

@@ -113,17 +113,14 @@ int deliver(D dataset, std::size_t batch, std::size_t workers) {
   auto loader = data::make_data_loader<data::samplers::RandomSampler>(
       std::move(dataset), data::DataLoaderOptions().batch_size(batch).workers(workers).drop_last(true));
   auto at = loader->begin();
-  return lockstep_bench::answer_each([&](double duration) {
-    using Clock = std::chrono::steady_clock;
-    auto const start = Clock::now();
-    double elapsed = 0, samples = 0;
-    while (elapsed < duration) {
+  return lockstep_bench::answer_each([&](long count) {
+    double samples = 0;
+    auto const seconds = lockstep_bench::seconds_of(count, [&] {
       if (at == loader->end()) at = loader->begin();
       samples += static_cast<double>((*at).size(0));
       ++at;
-      elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    }
-    return samples / elapsed;
+    });
+    return lockstep_bench::Answer{seconds, samples};
   });
 }
 

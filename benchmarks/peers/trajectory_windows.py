@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows of recorded episodes through PyTorch's DataLoader: trajectory_windows.py FOLDER BATCH WORKERS COLLATE STEPS CONTEXT.
-Answers with samples per second.
+An iteration is a batch.
 
 Both collates return returns, states and actions of a previous and a current region; the number of steps varies between
 samples. `before` is a user's own: in a loop over the samples each region's tensors are stacked, permuted, padded by cat, and
@@ -12,6 +12,8 @@ import time
 import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+from turns import take_turns
 
 torch.set_num_threads(1)
 WIDTH = 17
@@ -97,14 +99,7 @@ def main(folder, batch, workers, collate, steps, context):
 
     batches = forever()
     next(batches)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        seen, elapsed, start = 0, 0.0, time.monotonic()
-        while elapsed < float(line):
-            next(batches)
-            seen += int(batch)
-            elapsed = time.monotonic() - start
-        print(seen / elapsed, flush=True)
+    take_turns(lambda: next(batches), per_call=int(batch), clock=time.monotonic)
 
 
 if __name__ == "__main__":
