@@ -1,70 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdio>
+#include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 
-#include <ratios.hpp>
+#include <suite.hpp>
 
 namespace lockstep_bench {
 
-/// Compares a kernel's bytes per second with a copy on the same device.
-class DeviceRoof {
- public:
-  /// Returns false and prints a line if there is no GPU.
-  static bool there(char const* benchmark) {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) return true;
-    std::printf("skipped: %s: no GPU answers\n", benchmark);
-    return false;
-  }
+/// Work on a stream; it holds its memory.
+using DevicePass = std::function<void()>;
+using MakeDevicePass = std::function<DevicePass(lockstep::memory::Stream<lockstep::CudaSpace>)>;
 
-  explicit DeviceRoof(std::string const& benchmark) : ratios_(benchmark) {}
+template <class T>
+using DeviceBuffer = lockstep::memory::Buffer<T, lockstep::CudaSpace>;
 
-  [[nodiscard]] lockstep::memory::Stream<lockstep::CudaSpace> stream() const noexcept { return stream_.view(); }
+/// Zeroed device memory that copies of the result share.
+template <class T>
+std::shared_ptr<DeviceBuffer<T>> device_buffer(lockstep::Index size) {
+  return std::make_shared<DeviceBuffer<T>>(size, lockstep::memory::CudaResource{});
+}
 
-  /// Zeroed device memory.
-  template <class T>
-  [[nodiscard]] static lockstep::memory::Buffer<T, lockstep::CudaSpace> buffer(lockstep::Index size) {
-    return {size, lockstep::memory::CudaResource{}};
-  }
+inline bool has_gpu() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+}
 
-  /// `bytes` is the minimum that a pass reads and writes.
-  void compare(std::string const& name, double bytes, std::function<void()> const& pass) {
-    auto const copy = [&] {
-      lockstep::memory::check_cuda(cudaMemcpyAsync(to_.data(), from_.data(), static_cast<std::size_t>(to_.size()),
-                                                   cudaMemcpyDeviceToDevice, stream().get()),
-                                   "cudaMemcpyAsync");
-    };
-    seconds(pass);
-    seconds(copy);
-    std::vector<double> shares;
-    for (int round = 0; round < 9; ++round)
-      shares.push_back(bytes / seconds(pass) / (2 * static_cast<double>(to_.size()) / seconds(copy)));
-    ratios_.report(name, "roof", Spread::of(shares), "9 rounds, bytes per second over those of a copy");
-  }
+/// Registers a pass on the GPU by wall-clock time: its calls are queued, and waited for together. `bytes` is the minimum
+/// that a pass reads and writes, or 0.
+inline auto* add_device_pass(std::string const& name, double bytes, MakeDevicePass make) {
+  return add(name, [=](benchmark::State& state) {
+    if (!has_gpu()) return skip(state, "no GPU answers");
+    lockstep::memory::CudaStream stream;
+    auto const pass = make(stream.view());
+    for (int i = 0; i < 3; ++i) pass();
+    stream.view().synchronize();
+    while (state.KeepRunningBatch(state.max_iterations)) {
+      auto const began = lockstep::Clock::seconds();
+      for (benchmark::IterationCount i = 0; i < state.max_iterations; ++i) pass();
+      stream.view().synchronize();
+      state.SetIterationTime(lockstep::Clock::seconds() - began);
+    }
+    if (bytes > 0)
+      state.SetBytesProcessed(static_cast<std::int64_t>(bytes * static_cast<double>(state.iterations())));
+  })->UseManualTime()
+      ->Unit(benchmark::kMicrosecond);
+}
 
- private:
-  static constexpr lockstep::Index copied = lockstep::Index{512} << 20;  // far larger than any cache
+/// Copies memory that is far larger than any cache, or `size` bytes of it.
+inline DevicePass device_copy(lockstep::memory::Stream<lockstep::CudaSpace> stream,
+                              lockstep::Index size = lockstep::Index{512} << 20) {
+  return [stream, size, from = device_buffer<char>(size), to = device_buffer<char>(size)] {
+    lockstep::memory::check_cuda(cudaMemcpyAsync(to->data(), from->data(), static_cast<std::size_t>(size),
+                                                 cudaMemcpyDeviceToDevice, stream.get()),
+                                 "cudaMemcpyAsync");
+  };
+}
 
-  /// Seconds of one call.
-  double seconds(std::function<void()> const& call) const {
-    constexpr int calls = 20;
-    stream().synchronize();
-    auto const began = lockstep::Clock::seconds();
-    for (int i = 0; i < calls; ++i) call();
-    stream().synchronize();
-    return (lockstep::Clock::seconds() - began) / calls;
-  }
-
-  Ratios ratios_;
-  lockstep::memory::CudaStream stream_;
-  lockstep::memory::Buffer<char, lockstep::CudaSpace> from_ = buffer<char>(copied), to_ = buffer<char>(copied);
-};
+/// Registers a kernel with its roof, a copy on the same device.
+inline void add_device_kernel(std::string const& name, double bytes, MakeDevicePass make) {
+  add_device_pass(name, bytes, std::move(make));
+  add_device_pass(name + "/peer:roof", 2 * static_cast<double>(lockstep::Index{512} << 20),
+                  [](lockstep::memory::Stream<lockstep::CudaSpace> stream) { return device_copy(stream); });
+}
 
 }  // namespace lockstep_bench

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of a batch of sequences of logits against shorter ones of labels, and its gradient.
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <lockstep/core/philox.hpp>
@@ -9,8 +8,7 @@
 #include <lockstep/kernel/loss/ctc.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -60,18 +58,15 @@ class Trial {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("nn/ctc");
-  ThreadPool pool(1);
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool(1);
   for (auto const& size : {Size{32, 150, 12, 1200}, Size{16, 400, 60, 32}}) {
-    Trial trial(pool, size);
-    auto const number = [](Index n) { return std::to_string(n); };
-    if (auto peer = python_peer(
-            "kernels.py", {"ctc", number(size.rows), number(size.tokens), number(size.labels), number(size.classes)}))
-      ratios.compare(
-          "CTC with gradient, " + number(size.rows) + " x " + number(size.tokens) + " tokens, " + number(size.labels) +
-              " labels, " + number(size.classes) + " classes, 1 thread",
-          "pytorch", [&](double duration) { return rate(duration, Time::processor, [&] { trial.step(); }); },
-          std::ref(*peer));
+    auto const name = "ctc/forward_backward" +
+                      parts({{"rows", size.rows},
+                             {"tokens", size.tokens},
+                             {"labels", size.labels},
+                             {"classes", size.classes}});
+    add_pass(name, Shared([size] { return Trial(pool, size); }), [](Trial& trial) { trial.step(); });
+    add_peer(name, "pytorch", pytorch_kernel("ctc", {size.rows, size.tokens, size.labels, size.classes}));
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,8 +8,7 @@
 #include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -71,21 +69,18 @@ class Layer {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/attention/attention");
-  ThreadPool pool;
-  Layer layer(pool);
-  auto const compare = [&](std::string const& direction, std::string const& script, auto pass) {
-    auto peer = python_peer("kernels.py", {"attention_" + script, std::to_string(rows), std::to_string(heads),
-                                           std::to_string(length), std::to_string(head_width)});
-    if (!peer) return;
-    ratios.compare(
-        "attention " + direction + ", float32, 32 rows of 128, 4 heads of 32, 1 thread", "pytorch",
-        [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
+  Shared const layer([] { return Layer(pool); });
+  auto const add_direction = [&](std::string const& direction, auto pass) {
+    auto const name = "attention/" + direction +
+                      parts({{"rows", rows}, {"length", length}, {"heads", heads}, {"width", head_width}});
+    add_pass(name, layer, pass);
+    add_peer(name, "pytorch", pytorch_kernel("attention_" + direction, {rows, heads, length, head_width}));
   };
-  compare("forward", "forward", [&] { layer.forward(); });
-  compare("forward and backward", "forward_backward", [&] {
-    layer.forward();
-    layer.backward();
+  add_direction("forward", [](Layer& attention) { attention.forward(); });
+  add_direction("forward_backward", [](Layer& attention) {
+    attention.forward();
+    attention.backward();
   });
 }

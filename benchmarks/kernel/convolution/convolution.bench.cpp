@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -66,9 +65,8 @@ struct Case {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/convolution/convolution");
-  ThreadPool pool(1);
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool(1);
   auto const square = [](Index rows, Index side, Index channels, Index groups) {
     return kernel::ConvolutionShape{.rows = rows,
                                     .inputs = channels,
@@ -89,28 +87,27 @@ int main() {
                                     .dilation = {1, 1, dilation},
                                     .groups = groups};
   };
-  for (auto const& [name, shape] : {Case{"3x3, 8 x 28 x 28 x 128", square(8, 28, 128, 1)},
-                                    Case{"3x3 in 32 groups, 8 x 28 x 28 x 128", square(8, 28, 128, 32)},
-                                    Case{"3x3 depthwise, 8 x 56 x 56 x 128", square(8, 56, 128, 128)},
-                                    Case{"31 depthwise, 16 x 400 x 256", series(256, 31, 1, 256)},
-                                    Case{"3 dilated by 8, 16 x 400 x 128", series(128, 3, 8, 1)}}) {
-    auto const number = [](Index n) { return std::to_string(n); };
-    auto const compare = [&](std::string const& engine, std::string const& direction, auto pass) {
-      if (auto peer =
-              python_peer("kernels.py", {"convolution_" + direction, number(shape.rows), number(shape.extent[1]),
-                                         number(shape.extent[2]), number(shape.inputs), number(shape.kernel[1]),
-                                         number(shape.kernel[2]), number(shape.dilation[2]), number(shape.groups)}))
-        ratios.compare(
-            "convolution " + direction + ", " + name + ", " + engine + ", 1 thread", "pytorch",
-            [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
-    };
-    Layer<Kernel::Plans<float, kernel::detail::PortableConvolution<float>>> portable(pool, shape);
-    compare("portable", "forward", [&] { portable.forward(); });
-    compare("portable", "backward", [&] { portable.backward(); });
+  for (auto const& [name, shape] : {Case{"3x3/8x28x28x128", square(8, 28, 128, 1)},
+                                    Case{"3x3/groups:32/8x28x28x128", square(8, 28, 128, 32)},
+                                    Case{"3x3/depthwise/8x56x56x128", square(8, 56, 128, 128)},
+                                    Case{"31/depthwise/16x400x256", series(256, 31, 1, 256)},
+                                    Case{"3/dilation:8/16x400x128", series(128, 3, 8, 1)}}) {
+    for (std::string const direction : {"forward", "backward"}) {
+      auto const full = "convolution/" + direction + "/" + name;
+      auto const add_engine = [&, shape = shape]<class Plans>(std::string const& engine, std::type_identity<Plans>) {
+        Shared const layer([shape] { return Layer<Plans>(pool, shape); });
+        add_pass(full + "/engine:" + engine, layer, [forward = direction == "forward"](Layer<Plans>& convolution) {
+          forward ? convolution.forward() : convolution.backward();
+        });
+      };
+      add_engine("portable", std::type_identity<Kernel::Plans<float, kernel::detail::PortableConvolution<float>>>());
 #if defined(LOCKSTEP_ONEDNN)
-    Layer<Kernel::Plans<float>> library(pool, shape);
-    compare("oneDNN", "forward", [&] { library.forward(); });
-    compare("oneDNN", "backward", [&] { library.backward(); });
+      add_engine("onednn", std::type_identity<Kernel::Plans<float>>());
 #endif
+      add_peer(full, "pytorch",
+               pytorch_kernel("convolution_" + direction,
+                              {shape.rows, shape.extent[1], shape.extent[2], shape.inputs, shape.kernel[1],
+                               shape.kernel[2], shape.dilation[2], shape.groups}));
+    }
   }
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +11,7 @@
 
 #include <kernel/zipf.hpp>
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -187,61 +185,49 @@ std::vector<std::int32_t> uniform_ids() {
   return ids;
 }
 
-Rate per_second(auto pass) {
-  return [pass](double duration) { return rate(duration, Time::processor, pass); };
-}
-
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/embedding/fused_embedding");
-  ThreadPool pool;
-  Text zipf(pool, zipf_ids(vocabulary, slots)), uniform(pool, uniform_ids()),
-      equal(pool, std::vector<std::int32_t>(slots, 7));
-  std::vector<std::string> const text{std::to_string(vocabulary), std::to_string(width), std::to_string(rows),
-                                      std::to_string(length)},
-      trajectories{std::to_string(Trajectories::samples), std::to_string(Trajectories::max_steps),
-                   std::to_string(width)};
-  auto const against_pytorch = [&](std::string const& name, std::string const& peer_case,
-                                   std::vector<std::string> const& sizes, auto pass) {
-    std::vector<std::string> arguments{peer_case};
-    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
-    if (auto peer = python_peer("kernels.py", arguments))
-      ratios.compare(name, "pytorch", per_second(pass), std::ref(*peer));
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
+  Shared const zipf([] { return Text(pool, zipf_ids(vocabulary, slots)); });
+  Shared const uniform([] { return Text(pool, uniform_ids()); });
+  Shared const equal([] { return Text(pool, std::vector<std::int32_t>(slots, 7)); });
+  auto const pytorch_text = [](std::string const& name) {
+    return pytorch_kernel(name, {vocabulary, width, rows, length});
   };
-  std::string const forward = "embedding forward, float32, V=20000, D=128, ",
-                    backward = "embedding backward, float32, V=20000, D=128, ";
-  against_pytorch(forward + "zipf, 1 thread", "embedding_forward", text, [&] { zipf.forward(); });
-  ratios.compare(forward + "zipf, 1 thread", "roof", per_second([&] { zipf.forward(); }),
-                 per_second([&] { zipf.copy_forward(); }));
-  ratios.compare(forward + "uniform, 1 thread", "roof", per_second([&] { uniform.forward(); }),
-                 per_second([&] { uniform.copy_forward(); }));
+  for (auto const& [ids, text] : {std::pair{"zipf", zipf}, std::pair{"uniform", uniform}}) {
+    auto const name = std::string("embedding/forward/ids:") + ids;
+    add_pass(name, text, [](Text& layer) { layer.forward(); });
+    add_pass(name + "/peer:roof", text, [](Text& layer) { layer.copy_forward(); });
+  }
+  add_peer("embedding/forward/ids:zipf", "pytorch", pytorch_text("embedding_forward"));
 
   auto const planned = [](Text& layer) {
-    return [&layer] {
-      layer.plan();
-      layer.backward(Write::add);
-    };
+    layer.plan();
+    layer.backward(Write::add);
   };
-  against_pytorch(backward + "zipf, 1 thread", "embedding_backward_add", text, planned(zipf));
-  against_pytorch(backward + "zipf, new gradient, 1 thread", "embedding_backward", text, [&] {
-    zipf.plan();
-    zipf.backward(Write::overwrite);
+  std::string const backward = "embedding/backward/ids:";
+  add_pass(backward + "zipf", zipf, planned);
+  add_peer(backward + "zipf", "pytorch", pytorch_text("embedding_backward_add"));
+  add_pass(backward + "zipf/peer:roof", zipf, [](Text& layer) { layer.copy_backward(); });
+  add_pass(backward + "zipf/new_gradient", zipf, [](Text& layer) {
+    layer.plan();
+    layer.backward(Write::overwrite);
   });
-  ratios.compare(backward + "zipf, 1 thread", "roof", per_second(planned(zipf)),
-                 per_second([&] { zipf.copy_backward(); }));
-  ratios.compare(backward + "zipf, planned by a worker, 1 thread", "roof",
-                 per_second([&] { zipf.backward(Write::add); }), per_second([&] { zipf.copy_backward(); }));
-  ratios.compare(backward + "uniform, 1 thread", "roof", per_second(planned(uniform)),
-                 per_second([&] { uniform.copy_backward(); }));
-  ratios.compare(backward + "all ids equal, 1 thread", "uniform", per_second(planned(equal)),
-                 per_second(planned(uniform)));
+  add_peer(backward + "zipf/new_gradient", "pytorch", pytorch_text("embedding_backward"));
+  add_pass(backward + "zipf/planned_by_a_worker", zipf, [](Text& layer) { layer.backward(Write::add); });
+  add_pass(backward + "zipf/planned_by_a_worker/peer:roof", zipf,
+           [](Text& layer) { layer.copy_backward(); });
+  add_pass(backward + "uniform", uniform, planned);
+  add_pass(backward + "uniform/peer:roof", uniform, [](Text& layer) { layer.copy_backward(); });
+  add_pass(backward + "equal", equal, planned);
+  add_pass(backward + "equal/peer:uniform", uniform, planned);
 
-  Pair pair(pool);
-  against_pytorch(
-      "embedding of pairs, float32, V=20000, D=128, zipf, layer norm, dropout, forward and backward, 1 thread",
-      "embedding_of_pairs", text, [&] { pair.forward_backward(); });
-  Trajectories types(pool);
-  against_pytorch("embedding of trajectories, 80 x 3 x 11 to 20 tokens, types, forward and backward, 1 thread",
-                  "trajectory_types", trajectories, [&] { types.forward_backward(); });
+  add_pass("embedding/pairs/forward_backward", Shared([] { return Pair(pool); }),
+           [](Pair& pair) { pair.forward_backward(); });
+  add_peer("embedding/pairs/forward_backward", "pytorch", pytorch_text("embedding_of_pairs"));
+  add_pass("embedding/trajectories/forward_backward", Shared([] { return Trajectories(pool); }),
+           [](Trajectories& types) { types.forward_backward(); });
+  add_peer("embedding/trajectories/forward_backward", "pytorch",
+           pytorch_kernel("trajectory_types", {Trajectories::samples, Trajectories::max_steps, width}));
 }

@@ -12,8 +12,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/global_norm.hpp>
 
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -80,22 +79,21 @@ class Table {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/embedding/touched_rows");
-  ThreadPool pool;
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
   for (bool const zipf : {true, false}) {
-    Table compact(pool, Table::Form::by_rows, zipf), dense(pool, Table::Form::dense, zipf);
-    auto const compare = [&](std::string const& what, auto const& pass) {
-      ratios.compare(
-          what + ", float32, V=20000, D=128, " + (zipf ? "zipf" : "uniform") + ", 1 thread", "dense",
-          [&](double duration) { return rate(duration, Time::processor, [&] { pass(compact); }); },
-          [&](double duration) { return rate(duration, Time::processor, [&] { pass(dense); }); });
+    Shared const compact([zipf] { return Table(pool, Table::Form::by_rows, zipf); });
+    Shared const dense([zipf] { return Table(pool, Table::Form::dense, zipf); });
+    auto const add_both = [&](std::string const& what, auto const& pass) {
+      auto const name = "touched_rows/" + what + "/ids:" + (zipf ? "zipf" : "uniform");
+      add_pass(name, compact, pass);
+      add_pass(name + "/peer:dense", dense, pass);
     };
-    compare("embedding backward compact", [](Table& t) { t.backward(); });
-    compare("embedding backward compact and adamw", [](Table& t) { t.backward(), t.update(0); });
-    compare("embedding backward compact, norm and adamw", [](Table& t) { t.backward(), t.update(1); });
+    add_both("backward", [](Table& t) { t.backward(); });
+    add_both("backward_adamw", [](Table& t) { t.backward(), t.update(0); });
+    add_both("backward_norm_adamw", [](Table& t) { t.backward(), t.update(1); });
     // With a dense gradient there are no untouched rows.
-    compare("embedding backward compact, norm and adamw, untouched rows stay", [](Table& t) {
+    add_both("backward_norm_adamw/untouched_rows_stay", [](Table& t) {
       t.backward();
       t.update(1, {.untouched_rows = optim::UntouchedRows::skip});
     });

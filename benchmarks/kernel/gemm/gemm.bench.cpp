@@ -2,7 +2,6 @@
 // GEMMs of linear layers in typical models, with this build's GEMM. bfloat16: ours rounds float factors as bfloat16
 // models do, if the processor supports bfloat16; PyTorch's tensors are bfloat16.
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +10,7 @@
 #include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -55,27 +53,25 @@ class Layer {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/gemm/gemm");
-  ThreadPool pool;
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
   for (auto const& [n, k] :
        {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}, {256, 256}, {512, 256}, {256, 512}}) {
     Index const m = 4096;
     for (bool const low : {false, true}) {
       if (low && !multiplies_bfloat16()) continue;
-      Layer layer(memory::Stream<HostSpace>(pool, low ? &kernel::bfloat16_products : nullptr), m, n, k);
-      auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {
-        auto peer = python_peer("kernels.py", {"linear_" + product, std::to_string(m), std::to_string(n),
-                                               std::to_string(k), std::to_string(low)});
-        if (!peer) return;
-        ratios.compare(
-            std::string("gemm, ") + (low ? "bfloat16, " : "float32, ") + product + " of " + std::to_string(k) + " to " +
-                std::to_string(n) + ", 4096 rows, 1 thread",
-            "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+      Shared const layer([=, n = n, k = k] {
+        return Layer(memory::Stream<HostSpace>(pool, low ? &kernel::bfloat16_products : nullptr), m, n, k);
+      });
+      auto const add_product = [&, n = n, k = k](std::string const& product, auto pass) {
+        auto const name = "gemm/" + product + (low ? "/bfloat16" : "/float32") +
+                          parts({{"rows", m}, {"inputs", k}, {"outputs", n}});
+        add_pass(name, layer, pass);
+        add_peer(name, "pytorch", pytorch_kernel("linear_" + product, {m, n, k, low}));
       };
-      compare("forward", [&] { layer.forward(); });
-      compare("input_gradient", [&] { layer.input_gradient(); });
-      compare("weight_gradient", [&] { layer.weight_gradient(); });
+      add_product("forward", [](Layer& linear) { linear.forward(); });
+      add_product("input_gradient", [](Layer& linear) { linear.input_gradient(); });
+      add_product("weight_gradient", [](Layer& linear) { linear.weight_gradient(); });
     }
   }
 }

@@ -1,39 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <lockstep/kernel/loss/cross_entropy.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
 
-int main() {
-  Ratios ratios("kernel/loss/cross_entropy");
-  ThreadPool pool;
-  memory::Stream<HostSpace> const stream(pool);
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
   for (auto const& [rows, classes] :
        {std::pair<Index, Index>{32, 4}, {4096, 2}, {4096, 1000}, {512, 20000}, {512, 32000}}) {
-    std::vector<float> logits(static_cast<std::size_t>(rows * classes)), gradient(logits.size());
-    for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 2654435761U % 1000) / 250 - 2;
-    std::vector<std::int32_t> labels;
-    for (Index r = 0; r < rows; ++r) labels.push_back(static_cast<std::int32_t>(r % classes));
-    std::vector<double> losses(static_cast<std::size_t>(rows)), weights(losses.size());
-    auto const ours = [&](double duration) {
-      return rate(duration, Time::processor, [&] {
+    auto const name = "cross_entropy/forward_backward" + parts({{"rows", rows}, {"classes", classes}});
+    add(name, [rows = rows, classes = classes](benchmark::State& state) {
+      memory::Stream<HostSpace> const stream(pool);
+      std::vector<float> logits(static_cast<std::size_t>(rows * classes)), gradient(logits.size());
+      for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 2654435761U % 1000) / 250 - 2;
+      std::vector<std::int32_t> labels;
+      for (Index r = 0; r < rows; ++r) labels.push_back(static_cast<std::int32_t>(r % classes));
+      std::vector<double> losses(static_cast<std::size_t>(rows)), weights(losses.size());
+      for (auto _ : state)
         kernel::CrossEntropy<HostSpace>::forward_backward<float>(
             stream, kernel::SequenceLayout<HostSpace>::vectors(rows), {}, {logits.data(), {rows, classes}},
             TensorView<std::int32_t, 1, HostSpace>{labels.data(), {rows}}, {losses.data(), {rows}},
             {weights.data(), {rows}}, {gradient.data(), {rows, classes}}, Write::overwrite);
-      });
-    };
-    if (auto peer = python_peer("kernels.py", {"cross_entropy", std::to_string(rows), std::to_string(classes)}))
-      ratios.compare("cross entropy, float32, forward and backward, " + std::to_string(rows) + " x " +
-                         std::to_string(classes) + ", 1 thread",
-                     "pytorch", ours, std::ref(*peer));
+    });
+    add_peer(name, "pytorch", pytorch_kernel("cross_entropy", {rows, classes}));
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,8 +7,7 @@
 #include <lockstep/kernel/normalization/group_norm.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -52,21 +50,22 @@ class Layer {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/normalization/group_norm");
-  ThreadPool pool(1);
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool(1);
   for (auto const& shape : {kernel::GroupNormShape{2, 9 * 64 * 64, 32, 8}, {32, 128, 64, 8}}) {
-    Layer layer(pool, shape);
-    auto const number = [](Index n) { return std::to_string(n); };
-    auto const compare = [&](std::string const& direction, auto pass) {
-      if (auto peer = python_peer("kernels.py", {"group_norm_" + direction, number(shape.rows), number(shape.positions),
-                                                 number(shape.channels), number(shape.groups)}))
-        ratios.compare(
-            "group norm " + direction + ", " + number(shape.rows) + " x " + number(shape.positions) + " x " +
-                number(shape.channels) + " in " + number(shape.groups) + " groups, 1 thread",
-            "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+    Shared const layer([shape] { return Layer(pool, shape); });
+    auto const add_direction = [&](std::string const& direction, auto pass) {
+      auto const name = "group_norm/" + direction +
+                        parts({{"rows", shape.rows},
+                               {"positions", shape.positions},
+                               {"channels", shape.channels},
+                               {"groups", shape.groups}});
+      add_pass(name, layer, pass);
+      add_peer(
+          name, "pytorch",
+          pytorch_kernel("group_norm_" + direction, {shape.rows, shape.positions, shape.channels, shape.groups}));
     };
-    compare("forward", [&] { layer.forward(); });
-    compare("backward", [&] { layer.backward(); });
+    add_direction("forward", [](Layer& norm) { norm.forward(); });
+    add_direction("backward", [](Layer& norm) { norm.backward(); });
   }
 }

@@ -7,8 +7,7 @@
 #include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -62,24 +61,18 @@ class Layer {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/normalization/layer_norm");
-  ThreadPool pool;
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
   for (auto const& [rows, width] : {std::pair<Index, Index>{4096, 128}, {4096, 768}}) {
-    Layer layer(pool, rows, width);
-    auto const sizes = std::to_string(rows) + " x " + std::to_string(width);
-    auto const compare = [&, rows = rows, width = width](std::string const& direction, auto pass) {
-      if (auto peer =
-              python_peer("kernels.py", {"layer_norm_" + direction, std::to_string(rows), std::to_string(width)}))
-        ratios.compare(
-            "layer norm " + direction + ", float32, " + sizes + ", 1 thread", "pytorch",
-            [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+    Shared const layer([rows = rows, width = width] { return Layer(pool, rows, width); });
+    auto const add_direction = [&, rows = rows, width = width](std::string const& direction, auto pass) {
+      auto const name = "layer_norm/" + direction + parts({{"rows", rows}, {"width", width}});
+      add_pass(name, layer, pass);
+      add_peer(name, "pytorch", pytorch_kernel("layer_norm_" + direction, {rows, width}));
+      return name;
     };
-    compare("forward", [&] { layer.forward(); });
-    ratios.compare(
-        "layer norm forward, float32, " + sizes + ", 1 thread", "roof",
-        [&](double duration) { return rate(duration, Time::processor, [&] { layer.forward(); }); },
-        [&](double duration) { return rate(duration, Time::processor, [&] { layer.copy(); }); });
-    compare("backward", [&] { layer.backward(); });
+    auto const forward = add_direction("forward", [](Layer& norm) { norm.forward(); });
+    add_pass(forward + "/peer:roof", layer, [](Layer& norm) { norm.copy(); });
+    add_direction("backward", [](Layer& norm) { norm.backward(); });
   }
 }

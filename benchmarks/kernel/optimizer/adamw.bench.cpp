@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <string>
-#include <utility>
 
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/optim/adamw.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -55,17 +52,14 @@ class Parameters {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("kernel/optimizer/adamw");
-  ThreadPool pool;
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool;
   for (Index const count : {100'000, 2'842'880}) {
-    auto const name = "adamw, float32, " + std::to_string(count) + " parameters, 1 thread";
-    Parameters parameters(count);
-    auto const ours = [&](double duration) { return rate(duration, Time::processor, [&] { parameters.step(pool); }); };
-    for (auto const& [peer, fused] : {std::pair{"pytorch", "1"}, std::pair{"pytorch_default", "0"}})
-      if (auto other = python_peer("kernels.py", {"adamw", std::to_string(count), fused}))
-        ratios.compare(name, peer, ours, std::ref(*other));
-    ratios.compare(name, "roof", ours,
-                   [&](double duration) { return rate(duration, Time::processor, [&] { parameters.traffic(); }); });
+    auto const name = "adamw/parameters:" + std::to_string(count);
+    Shared const parameters([count] { return Parameters(count); });
+    add_pass(name, parameters, [](Parameters& all) { all.step(pool); });
+    add_pass(name + "/peer:roof", parameters, [](Parameters& all) { all.traffic(); });
+    add_peer(name, "pytorch", pytorch_kernel("adamw", {count, 1}));
+    add_peer(name, "pytorch_default", pytorch_kernel("adamw", {count, 0}));
   }
 }

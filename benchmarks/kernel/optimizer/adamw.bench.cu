@@ -10,26 +10,29 @@
 using namespace lockstep;
 using namespace lockstep_bench;
 
-int main() {
-  if (!DeviceRoof::there("cuda/kernel/optimizer/adamw")) return 0;
-  DeviceRoof roof("cuda/kernel/optimizer/adamw");
-  auto const scalars = roof.buffer<optim::StepScalars<CudaSpace>>(1);
-  optim::StepScalars<CudaSpace> const first{.step = 1, .learning_rate = 1e-3, .weight = 1};
-  memory::check_cuda(cudaMemcpy(scalars.data(), &first, sizeof first, cudaMemcpyHostToDevice), "cudaMemcpy");
-  for (Index count : {Index{1} << 20, Index{1} << 27}) {
-    auto const values = roof.buffer<float>(count), gradients = roof.buffer<float>(count), m = roof.buffer<float>(count),
-               v = roof.buffer<float>(count);
-    float* const states[] = {m.data(), v.data()};
+void lockstep_bench::register_benchmarks() {
+  using Stream = memory::Stream<CudaSpace>;
+  for (Index const count : {Index{1} << 20, Index{1} << 27}) {
     auto const bytes = static_cast<double>(count) * sizeof(float);
-    auto const sizes = std::to_string(count) + " parameters";
-    roof.compare("adamw, float32, " + sizes, 7 * bytes, [&] {
-      optim::AdamW{}.step(roof.stream(),
-                          optim::Slice<float, CudaSpace>{0, count, values.data(), gradients.data(), states},
-                          scalars.data());
+    auto const sizes = "/parameters:" + std::to_string(count);
+    add_device_kernel("cuda/adamw/float32" + sizes, 7 * bytes, [count](Stream stream) -> DevicePass {
+      auto const scalars = device_buffer<optim::StepScalars<CudaSpace>>(1);
+      optim::StepScalars<CudaSpace> const first{.step = 1, .learning_rate = 1e-3, .weight = 1};
+      memory::check_cuda(cudaMemcpy(scalars->data(), &first, sizeof first, cudaMemcpyHostToDevice), "cudaMemcpy");
+      auto const values = device_buffer<float>(count), gradients = device_buffer<float>(count),
+                 m = device_buffer<float>(count), v = device_buffer<float>(count);
+      return [=] {
+        float* const states[] = {m->data(), v->data()};
+        optim::AdamW{}.step(stream,
+                            optim::Slice<float, CudaSpace>{0, count, values->data(), gradients->data(), states},
+                            scalars->data());
+      };
     });
-    roof.compare("global norm, float32, " + sizes, bytes, [&] {
-      static_cast<void>(kernel::SumOfSquares<CudaSpace>::run<float>(
-          roof.stream(), TensorView<float const, 1, CudaSpace>{gradients.data(), {count}}));
+    add_device_kernel("cuda/global_norm/float32" + sizes, bytes, [count](Stream stream) -> DevicePass {
+      return [=, gradients = device_buffer<float>(count)] {
+        static_cast<void>(kernel::SumOfSquares<CudaSpace>::run<float>(
+            stream, TensorView<float const, 1, CudaSpace>{gradients->data(), {count}}));
+      };
     });
   }
 }

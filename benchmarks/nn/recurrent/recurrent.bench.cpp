@@ -13,8 +13,7 @@
 #include <lockstep/nn/recurrent/recurrent.hpp>
 
 #include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -79,26 +78,22 @@ struct Size {
 
 }  // namespace
 
-int main() {
-  Ratios ratios("nn/recurrent/recurrent");
-  ThreadPool pool(1);
-  auto const compare = [&]<class Layer>(std::string const& kind, Size const& s, Lengths lengths,
-                                        std::type_identity<Layer>) {
-    Trial<Layer> trial(pool, Layer(s.inputs, s.width), s.rows, s.length, lengths);
-    auto peer = python_peer(
-        "kernels.py", {"recurrent", kind == "LSTM" ? "1" : "0", std::to_string(s.rows), std::to_string(s.length),
-                       std::to_string(s.inputs), std::to_string(s.width), lengths == Lengths::varied ? "1" : "0"});
-    if (!peer) return;
-    ratios.compare(
-        kind + ", " + std::to_string(s.rows) + " series of " +
-            (lengths == Lengths::equal ? "" : "an eighth to all of ") + std::to_string(s.length) + " x " +
-            std::to_string(s.inputs) + ", width " + std::to_string(s.width) + ", 1 thread",
-        "pytorch", [&](double duration) { return rate(duration, Time::processor, [&] { trial.step(); }); },
-        std::ref(*peer));
+void lockstep_bench::register_benchmarks() {
+  static ThreadPool pool(1);
+  auto const add_layer = []<class Layer>(std::string const& kind, Size const& s, Lengths lengths,
+                                         std::type_identity<Layer>) {
+    bool const varied = lengths == Lengths::varied;
+    auto const name = kind + "/forward_backward/lengths:" + (varied ? "varied" : "equal") +
+                      parts({{"rows", s.rows}, {"length", s.length}, {"inputs", s.inputs}, {"width", s.width}});
+    add_pass(name,
+             Shared([=] { return Trial<Layer>(pool, Layer(s.inputs, s.width), s.rows, s.length, lengths); }),
+             [](Trial<Layer>& trial) { trial.step(); });
+    add_peer(name, "pytorch",
+             pytorch_kernel("recurrent", {kind == "lstm", s.rows, s.length, s.inputs, s.width, varied}));
   };
   for (auto const& size : {Size{64, 128, 9, 64}, Size{64, 128, 9, 128}, Size{32, 50, 256, 256}})
     for (auto const lengths : {Lengths::equal, Lengths::varied}) {
-      compare("LSTM", size, lengths, std::type_identity<nn::LSTM>{});
-      compare("GRU", size, lengths, std::type_identity<nn::GRU>{});
+      add_layer("lstm", size, lengths, std::type_identity<nn::LSTM>{});
+      add_layer("gru", size, lengths, std::type_identity<nn::GRU>{});
     }
 }
