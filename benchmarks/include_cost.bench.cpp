@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compile cost of our umbrella header, of README's program and of a trainer, header-only and linked, next to PyTorch's
-// header and README's program with LibTorch and dlib: processor seconds and peak memory of the compiler. The
-// compilations alternate, so that all see the same machine.
-#include <cstdio>
+// header and README's program with LibTorch and dlib: processor seconds and peak memory of the compiler.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <ratios.hpp>
+#include <suite.hpp>
 #include <torch_package.hpp>
 
 namespace {
@@ -77,58 +77,67 @@ fs::path program_of_readme(fs::path const& folder) {
   return source;
 }
 
+/// A temporary folder for sources and an object file.
+class Folder {
+ public:
+  Folder() { fs::create_directory(path_); }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(Folder const&) = delete;
+  Folder& operator=(Folder const&) = delete;
+  [[nodiscard]] fs::path const& path() const noexcept { return path_; }
+
+ private:
+  fs::path path_ = fs::temp_directory_path() / ("lockstep_include_cost_" + std::to_string(getpid()));
+};
+
+/// Registers a compilation: its processor time, and the compiler's peak memory. `source` gives a file in a folder;
+/// `flags` are missing if the other library is.
+void add_compilation(std::string const& name, Shared<Folder> const& folder,
+                     std::function<fs::path(fs::path const&)> const& source,
+                     std::function<std::optional<std::string>()> const& flags, std::string const& missing = {}) {
+  add(name, [=](benchmark::State& state) {
+    auto const with = flags();
+    if (!with) return skip(state, missing);
+    double megabytes = 0;
+    for (auto _ : state) {
+      auto const cost = cost_of(compile(source(folder->path()), folder->path() / "object.o", *with));
+      state.SetIterationTime(cost.seconds);
+      megabytes = std::max(megabytes, cost.megabytes);
+    }
+    state.counters["peak_bytes"] = megabytes * 1024 * 1024;
+  })->UseManualTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+}
+
 }  // namespace
 
-int main() {
-  auto const torch = torch_flags();
-  bool const has_dlib = fs::exists("/usr/include/dlib/dnn.h"), has_app = fs::exists("/usr/include/CLI/CLI.hpp");
-  if (!torch) std::puts("skipped: no torch/torch.h; LOCKSTEP_PEER_PYTHON may name a Python with torch");
-  if (!has_dlib) std::puts("skipped: no dlib/dnn.h (Debian: libdlib-dev)");
-  auto const folder = fs::temp_directory_path() / ("lockstep_include_cost_" + std::to_string(getpid()));
-  fs::create_directory(folder);
-  auto const object = folder / "object.o";
+void lockstep_bench::register_benchmarks() {
   std::string const own = "-pthread -ffp-contract=off -I" LOCKSTEP_SOURCE_DIR "/include";
-  std::string const linked = own + " -DLOCKSTEP_COMPILED", peers = LOCKSTEP_SOURCE_DIR "/benchmarks/peers/";
-  Ratios ratios("include_cost");
-
-  /// Reports how many times as much as the first build each of the others takes.
-  struct Build {
-    std::string name;
-    fs::path source;
-    std::string flags;
+  std::string const linked = own + " -DLOCKSTEP_COMPILED", peers = LOCKSTEP_BENCHMARKS "/peers/";
+  auto const with = [](std::string const& flags) { return [flags] { return std::optional(flags); }; };
+  auto const header = [](std::string const& name) {
+    return [name](fs::path const& folder) { return including(folder, name); };
   };
-  auto const compare = [&](std::string const& what, int rounds, std::vector<Build> const& builds) {
-    std::vector<std::vector<double>> seconds(builds.size()), megabytes(builds.size());
-    for (int round = 0; round < rounds; ++round) {
-      Cost const first = cost_of(compile(builds[0].source, object, builds[0].flags));
-      for (std::size_t i = 1; i < builds.size(); ++i) {
-        Cost const other = cost_of(compile(builds[i].source, object, builds[i].flags));
-        seconds[i].push_back(other.seconds / first.seconds);
-        megabytes[i].push_back(other.megabytes / first.megabytes);
-      }
-    }
-    auto const says = std::to_string(rounds) + " compilations of either";
-    for (std::size_t i = 1; i < builds.size(); ++i) {
-      ratios.report(what + ", seconds", builds[i].name, Spread::of(seconds[i]), says + ", processor time");
-      ratios.report(what + ", peak memory", builds[i].name, Spread::of(megabytes[i]), says);
-    }
-  };
-  if (torch)
-    compare("umbrella", 5,
-            {{"", including(folder, "lockstep/lockstep.hpp"), own},
-             {"pytorch", including(folder, "torch/torch.h"), *torch}});
-  auto const points = program_of_readme(folder);
-  std::vector<Build> others;
-  if (torch) others.push_back({"pytorch", peers + "points.cpp", *torch});
-  if (has_dlib) others.push_back({"dlib", peers + "points_dlib.cpp", ""});
-  for (auto const& [what, flags] : {std::pair{"README's program", own}, {"README's program, linked", linked}}) {
-    std::vector<Build> builds{{"", points, flags}};
-    builds.insert(builds.end(), others.begin(), others.end());
-    if (builds.size() > 1) compare(what, 3, builds);
+  auto const file = [](std::string const& path) { return [path](fs::path const&) { return fs::path(path); }; };
+  std::string const no_torch = "no torch/torch.h; LOCKSTEP_PEER_PYTHON may name a Python with torch";
+  Shared const folder([] { return Folder(); });
+  add_compilation("include_cost/umbrella", folder, header("lockstep/lockstep.hpp"), with(own));
+  add_compilation("include_cost/umbrella/peer:pytorch", folder, header("torch/torch.h"), torch_flags, no_torch);
+  for (auto const& [way, flags] : {std::pair{"header_only", own}, std::pair{"linked", linked}}) {
+    auto const name = std::string("include_cost/readme_program/") + way;
+    add_compilation(name, folder, program_of_readme, with(flags));
+    add_compilation(name + "/peer:pytorch", folder, file(peers + "points.cpp"), torch_flags, no_torch);
+    add_compilation(
+        name + "/peer:dlib", folder, file(peers + "points_dlib.cpp"),
+        [] { return fs::exists("/usr/include/dlib/dnn.h") ? std::optional<std::string>("") : std::nullopt; },
+        "no dlib/dnn.h (Debian: libdlib-dev)");
   }
-  if (has_app) {
-    fs::path const trainer = LOCKSTEP_SOURCE_DIR "/examples/text_classification.cpp";
-    compare("text_classification, linked", 3, {{"", trainer, linked}, {"header-only", trainer, own}});
-  }
-  fs::remove_all(folder);
+  if (!fs::exists("/usr/include/CLI/CLI.hpp")) return;
+  auto const trainer = file(LOCKSTEP_SOURCE_DIR "/examples/text_classification.cpp");
+  add_compilation("include_cost/text_classification/linked", folder, trainer, with(linked));
+  add_compilation("include_cost/text_classification/linked/peer:header_only", folder, trainer, with(own));
 }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,8 +18,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 #include <train/training.hpp>
 
 using namespace lockstep;
@@ -56,46 +56,75 @@ auto batch_of(Index rows) {
   return one_batch(std::move(samples), data::PadCollate{});
 }
 
-void compare(Ratios& ratios, std::string const& name, std::int64_t width, int depth, Index rows) {
-  auto const make = [=] { return std::make_shared<Net>(width, depth); };
-  auto const predict = [](Net& net, auto const& batch) { return net.forward(interop::tensor_of(batch[&Sample::x])); };
-  auto const loss = [](torch::Tensor const& logits, auto const& batch) {
+/// Our policy's step and passes of a module, and a user's own.
+class Trial {
+ public:
+  Trial(std::int64_t width, int depth, Index rows)
+      : make_([=] { return std::make_shared<Net>(width, depth); }),
+        model_{make_, predict, loss, interop::TorchRandom::as_is},
+        replica_(model_, layout_, {.threads = 1}),
+        ours_(parallel::SingleDevice{.threads = 1}, model_, batch_of(rows)),
+        loader_(batch_of(rows)),
+        held_(first()) {}
+  Trial(Trial const&) = delete;
+  Trial& operator=(Trial const&) = delete;
+
+  void our_step() { ours_.step(); }
+  void our_passes() { replica_.run(held_.batches()[0], {}); }
+  void their_passes() {
+    optimizer_.zero_grad();
+    auto const& batch = held_.batches()[0];
+    auto const one = loss(predict(*net_, batch), batch);
+    (one.sum / one.weight).backward();
+  }
+  void their_step() {
+    their_passes();
+    optimizer_.step();
+  }
+
+ private:
+  static constexpr auto predict = [](Net& net, auto const& batch) {
+    return net.forward(interop::tensor_of(batch[&Sample::x]));
+  };
+  static constexpr auto loss = [](torch::Tensor const& logits, auto const& batch) {
     auto const sum = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
     return interop::TorchLoss{
         torch::nn::functional::cross_entropy(logits, interop::tensor_of(batch[&Sample::label]), sum), batch.rows()};
   };
-  interop::Torch model{make, predict, loss, interop::TorchRandom::as_is};
-  auto const layout = nn::ParameterLayout::of(model);
-  parallel::Replica replica(model, layout, {.threads = 1});
-  Training ours(parallel::SingleDevice{.threads = 1}, model, batch_of(rows));
-  auto const net = make();
-  auto loader = batch_of(rows);
-  loader.start({}, 0, 0, 1);
-  auto const held = loader.next();
-  auto const& batch = held.batches()[0];
-  torch::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(3e-4));
-  auto const pass = [&] {
-    optimizer.zero_grad();
-    auto const one = loss(predict(*net, batch), batch);
-    (one.sum / one.weight).backward();
-  };
-  auto const compare_with = [&](std::string const& what, auto const& we, auto const& they) {
-    ratios.compare(
-        what + " torch module, " + name + ", 1 thread", "libtorch",
-        [&](double duration) { return rate(duration, Time::processor, we); },
-        [&](double duration) { return rate(duration, Time::processor, they); }, {.seconds = 0.5, .count = 15});
-  };
-  compare_with(
-      "step", [&] { ours.step(); }, [&] { pass(), optimizer.step(); });
-  compare_with(
-      "forward and backward", [&] { replica.run(batch, {}); }, pass);
-}
+  using Loader = decltype(batch_of(1));
+  using Make = std::function<std::shared_ptr<Net>()>;
+  using Model = decltype(interop::Torch{std::declval<Make>(), predict, loss, interop::TorchRandom::as_is});
+  typename Loader::HeldBatches first() {
+    loader_.start({}, 0, 0, 1);
+    return loader_.next();
+  }
+
+  Make make_;
+  Model model_;
+  nn::ParameterLayout layout_ = nn::ParameterLayout::of(model_);
+  parallel::Replica<Model> replica_;
+  Training<parallel::SingleDevice, Model, Loader> ours_;
+  std::shared_ptr<Net> net_ = make_();
+  Loader loader_;
+  typename Loader::HeldBatches held_;
+  torch::optim::AdamW optimizer_{net_->parameters(), torch::optim::AdamWOptions(3e-4)};
+};
 
 }  // namespace
 
-int main() {
+void lockstep_bench::register_benchmarks() {
   at::set_num_threads(1);
-  Ratios ratios("interop/torch");
-  compare(ratios, "4 layers of 512, batch 64", 512, 4, 64);
-  compare(ratios, "12 layers of 32, batch 16", 32, 12, 16);
+  struct Case {
+    std::int64_t width;
+    int depth;
+    Index rows;
+  };
+  for (auto const& [width, depth, rows] : {Case{512, 4, 64}, Case{32, 12, 16}}) {
+    Shared const trial([width = width, depth = depth, rows = rows] { return Trial(width, depth, rows); });
+    auto const sizes = parts({{"layers", depth}, {"width", width}, {"batch", rows}});
+    add_pass("torch_module/step" + sizes, trial, [](Trial& t) { t.our_step(); });
+    add_pass("torch_module/step" + sizes + "/peer:libtorch", trial, [](Trial& t) { t.their_step(); });
+    add_pass("torch_module/forward_backward" + sizes, trial, [](Trial& t) { t.our_passes(); });
+    add_pass("torch_module/forward_backward" + sizes + "/peer:libtorch", trial, [](Trial& t) { t.their_passes(); });
+  }
 }

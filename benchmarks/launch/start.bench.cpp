@@ -6,16 +6,14 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -30,33 +28,35 @@ int wait_for_all(launch::World& world) {
 launch::Options ranks(int count) {
   launch::Options options;
   options.nproc = count;
-  options.arguments = {"start", "rank", std::to_string(count)};
+  options.arguments = {"start", "--role=rank", std::to_string(count)};
   options.report = [](std::string const& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   return options;
 }
 
 void spawn_empty(int count) {
   std::vector<pid_t> pids(static_cast<std::size_t>(count));
-  char const* const arguments[] = {"start", "empty", nullptr};
+  char const* const arguments[] = {"start", "--role=empty", nullptr};
   for (auto& pid : pids)
     ::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments), environ);
   for (auto const pid : pids) ::waitpid(pid, nullptr, 0);
 }
 
+Role const empty("empty", [](std::vector<std::string> const&) { return 0; });
+Role const rank("rank", [](std::vector<std::string> const& arguments) {
+  return launch::run(ranks(std::stoi(arguments.at(0))), wait_for_all);
+});
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string_view const role = argc > 1 ? argv[1] : "";
-  if (role == "empty") return 0;
-  if (role == "rank") return launch::run(ranks(std::stoi(argv[2])), wait_for_all);
-  Ratios ratios("launch/start");
-  for (int const count : {2, 4})
-    ratios.compare(
-        "start and meet, " + std::to_string(count) + " processes", "posix_spawn",
-        [&](double seconds) {
-          return rate(seconds, Time::wall, [&] {
-            if (launch::run(ranks(count), wait_for_all) != 0) std::abort();
-          });
-        },
-        [&](double seconds) { return rate(seconds, Time::wall, [&] { spawn_empty(count); }); });
+void lockstep_bench::register_benchmarks() {
+  for (int const count : {2, 4}) {
+    auto const name = "start/processes:" + std::to_string(count);
+    add(name, [count](benchmark::State& state) {
+      for (auto _ : state)
+        if (launch::run(ranks(count), wait_for_all) != 0) throw std::runtime_error("the ranks failed");
+    })->UseRealTime();
+    add(name + "/peer:posix_spawn", [count](benchmark::State& state) {
+      for (auto _ : state) spawn_empty(count);
+    })->UseRealTime();
+  }
 }

@@ -3,11 +3,10 @@
 // counted by callgrind, so that no other work on the machine affects the result.
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include <unistd.h>
 
@@ -15,7 +14,7 @@
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 
-#include <ratios.hpp>
+#include <suite.hpp>
 #include <train/classifier.hpp>
 
 using namespace lockstep_bench;
@@ -33,7 +32,7 @@ int train(Policy policy, int steps) {
 /// Instructions that callgrind counts while this program trains that many steps.
 std::optional<double> counted(std::string const& policy, int steps) {
   auto const program = "/proc/" + std::to_string(getpid()) + "/exe";
-  auto const command = "exec valgrind --tool=callgrind --callgrind-out-file=/dev/null $(readlink " + program + ") " +
+  auto const command = "exec valgrind --tool=callgrind --callgrind-out-file=/dev/null $(readlink " + program + ") --role=train " +
                        policy + " " + std::to_string(steps) + " 2>&1";
   std::FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return std::nullopt;
@@ -56,21 +55,25 @@ std::optional<double> of_a_step(std::string const& policy) {
   return *two - *one;
 }
 
+Role const trained("train", [](std::vector<std::string> const& arguments) {
+  int const steps = std::stoi(arguments.at(1));
+  if (arguments[0] == "single") return train(parallel::SingleDevice{.threads = 1}, steps);
+  return train(parallel::DistributedDataParallel{comm::SelfCommunicator{}, std::size_t{4} << 20, 1}, steps);
+});
+
+void add_counted(std::string const& name, std::string const& policy) {
+  add(name, [policy](benchmark::State& state) {
+    auto const instructions = of_a_step(policy);
+    if (!instructions) return skip(state, "valgrind did not count (Debian: valgrind)");
+    for (auto _ : state) state.counters["instructions"] = *instructions;
+    counts_only(state);
+  })->Iterations(1)
+      ->Repetitions(1);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc > 2) {
-    int const steps = std::atoi(argv[2]);
-    if (argv[1] == std::string_view("single")) return train(parallel::SingleDevice{.threads = 1}, steps);
-    return train(parallel::DistributedDataParallel{comm::SelfCommunicator{}, std::size_t{4} << 20, 1}, steps);
-  }
-  auto const single = of_a_step("single"), distributed = of_a_step("ddp");
-  if (!single || !distributed) {
-    std::puts("skipped: layer_cost: valgrind did not count (Debian: valgrind)");
-    return 0;
-  }
-  auto const ratio = *single / *distributed;
-  char how[64];
-  std::snprintf(how, sizeof how, "counted by callgrind: %+.4f %%", 100 * (*distributed / *single - 1));
-  Ratios("parallel/layer_cost").report("ddp, 1 rank, instructions of a step", "single", {ratio, ratio, ratio}, how);
+void lockstep_bench::register_benchmarks() {
+  add_counted("layer_cost/ddp/ranks:1", "ddp");
+  add_counted("layer_cost/ddp/ranks:1/peer:single_device", "single");
 }

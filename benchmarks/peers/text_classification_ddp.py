@@ -20,6 +20,7 @@ import torch  # noqa: E402 (the others load it at the same time)
 import torch.distributed as dist  # noqa: E402
 from text_classification import arguments, training  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from turns import answer_each  # noqa: E402
 
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
@@ -30,23 +31,24 @@ step = training(options, lambda model: DistributedDataParallel(
 for _ in range(2):  # setup in the first steps
     step()
 plan = torch.zeros(1, dtype=torch.float64)
-if rank == 0:
-    print("ready", flush=True)
-estimate = 0.1
-while True:
-    if rank == 0:
-        line = sys.stdin.readline()
-        plan[0] = max(1, round(float(line) / estimate)) if line else 0
+
+
+def measure(count, _):
+    plan[0] = count
     dist.broadcast(plan, 0)
-    steps = int(plan[0])
-    if steps == 0:
-        break
     begin = time.perf_counter()
-    for _ in range(steps):
+    for _ in range(int(plan[0])):
         step()
-    estimate = (time.perf_counter() - begin) / steps
-    if rank == 0:
-        print(ranks * options.batch / estimate, flush=True)
+    return time.perf_counter() - begin, {"items": count * ranks * options.batch}
+
+
+if rank == 0:
+    answer_each(measure)
+    plan[0] = 0
+    dist.broadcast(plan, 0)
+else:
+    while measure(0, None) and plan[0] > 0:
+        pass
 dist.destroy_process_group()
 for other in others:
     other.wait()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores, over the prediction from a run on one of the cores and the time of an all-reduce alone. 1 is
+// Two ranks on two cores, against the prediction from a run on one of the cores and the time of an all-reduce alone. 1 is
 // exact, more is faster than predicted.
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +19,7 @@
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include <kernel/zipf.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 #include <train/classifier.hpp>
 
 using namespace lockstep_bench;
@@ -34,10 +33,10 @@ struct Case {
   Index steps;
 };
 Case const cases[] = {
-    {"d=128, padded", {}, 24},
-    {"d=128, batch 8", {.batch = 8}, 96},
-    {"d=32, padded", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}, 600},
-    {"d=128, ragged", {.rows = Rows::unequal}, 48},
+    {"width:128/padded", {}, 24},
+    {"width:128/padded/batch:8", {.batch = 8}, 96},
+    {"width:32/padded", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}, 600},
+    {"width:128/ragged", {.rows = Rows::unequal}, 48},
 };
 
 /// Steps of a policy's ranks, after a few warm-up steps.
@@ -83,26 +82,33 @@ std::pair<double, parallel::CollectiveCost> together(Case const& which) {
   return out;
 }
 
-void compare(Ratios& ratios, Case const& which) {
-  std::vector<double> out;
-  for (int block = 0; block < 7; ++block) {
-    auto const record = steps(parallel::SingleDevice{.threads = 1}, which);
-    auto const [rate, cost] = together(which);
-    auto const work = scaling::SavedRun(train::run_json(record, {}), "alone").workload();
-    auto const predicted = scaling::predict(work, 2, cost, scaling::Scaling::weak, scaling::Overlap::none);
-    out.push_back(rate / predicted.samples_per_second);
-  }
-  ratios.report("step text classification, " + which.name + ", 2 ranks, threads, 1 thread each", "prediction",
-                Spread::of(out), "7 blocks");
+/// The samples per second that are predicted.
+double predicted(Case const& which) {
+  auto const record = steps(parallel::SingleDevice{.threads = 1}, which);
+  auto const cost = together(which).second;
+  auto const work = scaling::SavedRun(train::run_json(record, {}), "alone").workload();
+  return scaling::predict(work, 2, cost, scaling::Scaling::weak, scaling::Overlap::none).samples_per_second;
+}
+
+/// Registers a rate in samples per second.
+template <class SamplesPerSecond>
+void add_rate(std::string const& name, Index samples, SamplesPerSecond rate) {
+  add(name, [=](benchmark::State& state) {
+    if (processor_numbers().size() < 2) return skip(state, "2 ranks need 2 processors, and this process may use 1");
+    for (auto _ : state) state.SetIterationTime(static_cast<double>(samples) / rate());
+    state.SetItemsProcessed(state.iterations() * samples);
+  })->UseManualTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace
 
-int main() {
-  if (processor_numbers().size() < 2) {
-    std::puts("skipped: prediction: there is one processor only");
-    return 0;
+void lockstep_bench::register_benchmarks() {
+  for (auto const& which : cases) {
+    auto const name = "prediction/ranks:2/" + which.name;
+    auto const samples = 2 * which.steps * which.sizes.batch;
+    add_rate(name, samples, [&which] { return together(which).first; });
+    add_rate(name + "/peer:prediction", samples, [&which] { return predicted(which); });
   }
-  Ratios ratios("scaling/prediction");
-  for (auto const& which : cases) compare(ratios, which);
 }

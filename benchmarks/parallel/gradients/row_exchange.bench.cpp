@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/parallel/gradients/row_exchange.hpp>
 
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
@@ -31,11 +31,10 @@ void touch(kernel::TouchedRows const& table, int rank, Index step) {
   }
 }
 
-/// Reductions of a token table's gradient over two thread ranks, per second.
+/// Seconds of as many reductions of a token table's gradient over two thread ranks.
 template <class Sum>
-double sums_per_second(double duration, Sum const& sum) {
+double seconds_of_sums(Index count, Sum const& sum) {
   double result = 0;
-  std::atomic<bool> more{true};
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
@@ -46,40 +45,38 @@ double sums_per_second(double duration, Sum const& sum) {
     kernel::TouchedRows const table{0, vocabulary, width, bits.data()};
     parallel::RowExchange exchange(std::span(&table, 1), ranks);
     double elapsed = 0;
-    Index steps = 0;
-    for (; more.load(); ++steps) {
-      touch(table, world.rank, steps);
+    for (Index step = 0; step < count; ++step) {
+      touch(table, world.rank, step);
       communicator.barrier();
-      auto const began = seconds(Time::wall);
+      auto const began = Clock::seconds();
       sum(communicator, exchange, gradients);
-      elapsed += seconds(Time::wall) - began;
+      elapsed += Clock::seconds() - began;
       communicator.barrier();
-      if (world.rank == 0 && elapsed > duration) more.store(false);
-      communicator.barrier();  // equal on all ranks
     }
-    if (world.rank == 0) result = static_cast<double>(steps) / elapsed;
+    if (world.rank == 0) result = elapsed;
     return 0;
   });
   return result;
 }
 
+template <class Sum>
+void add_sum(std::string const& name, Sum sum) {
+  add(name, [sum](benchmark::State& state) {
+    while (state.KeepRunningBatch(state.max_iterations))
+      state.SetIterationTime(seconds_of_sums(state.max_iterations, sum));
+  })->UseManualTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
 }  // namespace
 
-int main() {
-  Ratios ratios("parallel/gradients/row_exchange");
-  ratios.compare(
-      "2 ranks, threads, gradient of a table, float32, V=20000, D=128, zipf", "dense",
-      [](double duration) {
-        return sums_per_second(duration, [](auto& communicator, auto& exchange, float* gradients) {
-          exchange.sum(communicator, gradients);
-        });
-      },
-      [](double duration) {
-        return sums_per_second(duration, [](auto& communicator, auto&, float* gradients) {
-          comm::CollectiveOperation operation{
-              ElementType::float32, gradients, vocabulary * width, comm::Reduction::sum, {}};
-          communicator.start(operation);
-          communicator.finish();
-        });
-      });
+void lockstep_bench::register_benchmarks() {
+  std::string const name = "row_exchange/ranks:2/ids:zipf";
+  add_sum(name, [](auto& communicator, auto& exchange, float* gradients) { exchange.sum(communicator, gradients); });
+  add_sum(name + "/peer:dense", [](auto& communicator, auto&, float* gradients) {
+    comm::CollectiveOperation operation{
+        ElementType::float32, gradients, vocabulary * width, comm::Reduction::sum, {}};
+    communicator.start(operation);
+    communicator.finish();
+  });
 }

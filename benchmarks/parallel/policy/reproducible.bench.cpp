@@ -2,15 +2,13 @@
 // Cost of results that do not depend on the number of devices, on one device: steps of the text classifier on 32 texts
 // in shards, against steps on all texts at once. One thread each, in samples per second of processor time.
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <lockstep/parallel/policy/reproducible.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 
-#include <rate.hpp>
-#include <ratios.hpp>
+#include <suite.hpp>
 #include <train/classifier.hpp>
 
 using namespace lockstep_bench;
@@ -32,12 +30,11 @@ class Trained {
                 {.batch_size = sizes.batch / shards, .workers = 0}),
         held_(first(shards)) {}
 
-  double operator()(double duration) {
-    return static_cast<double>(samples_) * rate(duration, Time::processor, [&] {
-             ++steps_;
-             session_.micro_step(held_.batches(), {.key = static_cast<std::uint64_t>(steps_)});
-             session_.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps_, .learning_rate = 3e-4});
-           });
+  [[nodiscard]] Index samples() const noexcept { return samples_; }
+  void step() {
+    ++steps_;
+    session_.micro_step(held_.batches(), {.key = static_cast<std::uint64_t>(steps_)});
+    session_.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps_, .learning_rate = 3e-4});
   }
 
  private:
@@ -63,20 +60,26 @@ class Trained {
 };
 
 template <class Collate>
-void compare(Ratios& ratios, std::string const& rows, Sizes const& sizes) {
-  Trained<Collate> plain(sizes, 1);
+void add_case(std::string const& rows, Sizes const& sizes) {
+  auto const add_steps = [](std::string const& name, Shared<Trained<Collate>> const& trained) {
+    add(name, [=](benchmark::State& state) {
+      trained->step();
+      for (auto _ : state) trained->step();
+      state.SetItemsProcessed(state.iterations() * trained->samples());
+    })->Unit(benchmark::kMillisecond);
+  };
+  Shared const plain([sizes] { return Trained<Collate>(sizes, 1); });
   for (int const shards : {2, 4, 8}) {
-    Trained<Collate> sharded(sizes, shards);
-    ratios.compare("step text classification, d=128, " + rows + ", 1 thread, " + std::to_string(shards) + " shards",
-                   "plain", std::ref(sharded), std::ref(plain));
+    auto const name = "reproducible/" + rows + "/shards:" + std::to_string(shards);
+    add_steps(name, Shared([=] { return Trained<Collate>(sizes, shards); }));
+    add_steps(name + "/peer:plain", plain);
   }
 }
 
 }  // namespace
 
-int main() {
-  Ratios ratios("parallel/policy/reproducible");
-  compare<data::PadCollate>(ratios, "padded", {});
-  compare<data::PadCollate>(ratios, "padded, unequal texts", {.rows = Rows::unequal});
-  compare<data::RaggedCollate>(ratios, "ragged", {.rows = Rows::unequal});
+void lockstep_bench::register_benchmarks() {
+  add_case<data::PadCollate>("padded", {});
+  add_case<data::PadCollate>("padded/unequal", {.rows = Rows::unequal});
+  add_case<data::RaggedCollate>("ragged", {.rows = Rows::unequal});
 }
