@@ -9,8 +9,7 @@
 
 #include "../examples/activity_classification/data.hpp"
 #include "../examples/activity_classification/model.hpp"
-#include <ratios.hpp>
-#include <train/training.hpp>
+#include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using activity_classification::ActivityClassifier, activity_classification::Mode;
@@ -24,10 +23,11 @@ auto batch() {
 }
 }  // namespace
 
-int main() {
-  Ratios ratios("train/activity_step");
+void lockstep_bench::register_benchmarks() {
   for (auto const& [mode, name] : {std::pair{Mode::flatten, "flatten"}, std::pair{Mode::conv, "conv"},
-                                   std::pair{Mode::transformer, "transformer"}})
-    compare_steps(ratios, std::string("step ") + name + ", 32 windows, 1 thread", ActivityClassifier({.mode = mode}),
-                  batch(), "activity_classification.py", {"--mode", name}, {.seconds = 1, .count = 9});
+                                   std::pair{Mode::transformer, "transformer"}}) {
+    auto const full = std::string("activity_step/mode:") + name + "/windows:32";
+    add_step(full, [mode = mode] { return ActivityClassifier({.mode = mode}); }, batch);
+    add_step_peer(full, "activity_classification.py", {"--mode", name});
+  }
 }

@@ -8,8 +8,7 @@
 #include <lockstep/data/collate/pad_collate.hpp>
 
 #include "../examples/pose_to_text/model.hpp"
-#include <ratios.hpp>
-#include <train/training.hpp>
+#include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using pose_to_text::Clip;
@@ -34,15 +33,13 @@ auto clips(pose_to_text::Sizes const& sizes) {
   }
   return one_batch(std::move(all), data::PadCollate{});
 }
-
-void compare(Ratios& ratios, std::string const& name, pose_to_text::Sizes const& sizes) {
-  compare_steps(ratios, name, pose_to_text::PoseToText(sizes), clips(sizes), "pose_to_text.py",
-                {"--dropout", std::to_string(sizes.dropout)}, {.seconds = 3, .count = 9});
-}
 }  // namespace
 
-int main() {
-  Ratios ratios("train/pose_step");
-  compare(ratios, "step t5, d=256, 4+4 layers, 1 thread", {});
-  compare(ratios, "step t5, d=256, 4+4 layers, no dropout, 1 thread", {.dropout = 0});
+void lockstep_bench::register_benchmarks() {
+  for (double const dropout : {0.1, 0.0}) {
+    pose_to_text::Sizes const sizes{.dropout = dropout};
+    auto const name = std::string("pose_step/width:256/layers:4+4") + (dropout > 0 ? "" : "/no_dropout");
+    add_step(name, [sizes] { return pose_to_text::PoseToText(sizes); }, [sizes] { return clips(sizes); });
+    add_step_peer(name, "pose_to_text.py", {"--dropout", std::to_string(dropout)});
+  }
 }

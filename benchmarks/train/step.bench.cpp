@@ -9,42 +9,40 @@
 
 #include <lockstep/nn/autograd/half_precision.hpp>
 
-#include <ratios.hpp>
+#include <train/add_step.hpp>
 #include <train/classifier.hpp>
 
 using namespace lockstep_bench;
 
 namespace {
 template <class Collate, class Model = Classifier>
-void compare(Ratios& ratios, std::string const& name, Sizes const& sizes) {
+void add_case(Sizes const& sizes) {
+  bool const ragged = sizes.rows == Rows::unequal, rounded = !std::is_same_v<nn::ActivationsOf<Model>, float>;
+  auto const name = "step/width:" + std::to_string(sizes.width) + (ragged ? "/ragged" : "/padded") +
+                    (rounded ? "/bfloat16" : "") + (sizes.dropout > 0 ? "" : "/no_dropout");
   std::vector<std::string> arguments{"--dropout",      std::to_string(sizes.dropout),
                                      "--width",        std::to_string(sizes.width),
                                      "--feed-forward", std::to_string(sizes.feed_forward)};
-  if (sizes.rows == Rows::unequal) arguments.emplace_back("--unequal");
-  if (!std::is_same_v<nn::ActivationsOf<Model>, float>) arguments.emplace_back("--autocast");
-  auto const against = [&](std::string const& peer) {
-    compare_steps(ratios, name, Model(Classifier(sizes)), batch_of<Collate>(sizes), "text_classification.py", arguments,
-                  {.seconds = 1, .count = 21}, peer);
-  };
-  against("pytorch");
-  if (sizes.rows == Rows::full) return;
+  if (ragged) arguments.emplace_back("--unequal");
+  if (rounded) arguments.emplace_back("--autocast");
+  add_step(name, [sizes] { return Model(Classifier(sizes)); }, [sizes] { return batch_of<Collate>(sizes); });
+  add_step_peer(name, "text_classification.py", arguments);
+  if (!ragged) return;
   arguments.emplace_back("--packed");
-  against("pytorch packed");
+  add_step_peer(name, "text_classification.py", arguments, "pytorch_packed");
 }
 }  // namespace
 
-int main() {
-  Ratios ratios("train/step");
-  for (Index width : {128, 256}) {
-    auto const step = "step text classification, d=" + std::to_string(width);
+void lockstep_bench::register_benchmarks() {
+  for (Index const width : {128, 256}) {
     Sizes sizes{.width = width, .feed_forward = 2 * width};
-    compare<data::PadCollate>(ratios, step + ", padded, 1 thread", sizes);
-    compare<data::PadCollate, nn::InBfloat16<Classifier>>(ratios, step + ", padded, bfloat16, 1 thread", sizes);
+    add_case<data::PadCollate>(sizes);
+    add_case<data::PadCollate, nn::InBfloat16<Classifier>>(sizes);
     sizes.rows = Rows::unequal;
-    compare<data::RaggedCollate>(ratios, step + ", ragged, 1 thread", sizes);
+    add_case<data::RaggedCollate>(sizes);
     sizes.dropout = 0;
-    compare<data::RaggedCollate>(ratios, step + ", ragged, no dropout, 1 thread", sizes);
+    add_case<data::RaggedCollate>(sizes);
     sizes.rows = Rows::full;
-    compare<data::PadCollate>(ratios, step + ", padded, no dropout, 1 thread", sizes);
+    add_case<data::PadCollate>(sizes);
   }
 }

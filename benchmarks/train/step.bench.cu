@@ -9,8 +9,6 @@
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 
 #include <kernel/device_roof.cuh>
-#include <rate.hpp>
-#include <ratios.hpp>
 #include <train/classifier.hpp>
 
 using namespace lockstep_bench;
@@ -66,18 +64,21 @@ class Steps {
 
 }  // namespace
 
-int main() {
-  if (!DeviceRoof::there("cuda/train/step")) return 0;
-  Ratios ratios("cuda/train/step");
+void lockstep_bench::register_benchmarks() {
+  auto const add_steps = [](std::string const& name, Sizes const& sizes, Passes passes, Batches batches) {
+    Shared const steps([=] { return Steps(sizes, passes, batches); });
+    add(name, [steps](benchmark::State& state) {
+      if (!has_gpu()) return skip(state, "no GPU answers");
+      for (int i = 0; i < 10; ++i) steps->step();  // plans and records the batch's shape
+      for (auto _ : state) steps->step();
+    })->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
+  };
   for (Index const width : {128, 256}) {
     Sizes const sizes{.width = width, .feed_forward = 2 * width};
-    Steps best(sizes, Passes::recorded, Batches::sent_ahead), queued(sizes, Passes::queued, Batches::sent_ahead),
-        copied(sizes, Passes::recorded, Batches::copied);
-    auto const rate_of = [](Steps& steps) {
-      return [&steps](double duration) { return rate(duration, Time::wall, [&] { steps.step(); }); };
-    };
-    auto const name = "step text classification, d=" + std::to_string(width) + ", padded, gpu";
-    ratios.compare(name, "queued", rate_of(best), rate_of(queued));
-    ratios.compare(name, "copied", rate_of(best), rate_of(copied));
+    auto const name = "cuda/step/padded/width:" + std::to_string(width);
+    add_steps(name, sizes, Passes::recorded, Batches::sent_ahead);
+    add_steps(name + "/peer:queued", sizes, Passes::queued, Batches::sent_ahead);
+    add_steps(name + "/peer:copied", sizes, Passes::recorded, Batches::copied);
   }
 }

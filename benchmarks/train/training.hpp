@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,10 +12,6 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
-
-#include <python_peer.hpp>
-#include <rate.hpp>
-#include <ratios.hpp>
 
 namespace lockstep_bench {
 
@@ -83,19 +77,5 @@ class Training {
   std::vector<typename Loader::Batch> batches_;  // equal on every device
   Index steps_ = 0;
 };
-
-/// Compares steps on one thread with steps of peers/`script`, both in samples per second of processor time.
-template <class Model, class Loader>
-void compare_steps(Ratios& ratios, std::string const& name, Model model, Loader loader, std::string const& script,
-                   std::vector<std::string> const& arguments, Blocks blocks, std::string const& peer_name = "pytorch") {
-  auto peer = python_peer(script, arguments);
-  if (!peer) return;
-  Training training(parallel::SingleDevice{.threads = 1}, std::move(model), std::move(loader));
-  auto const samples = static_cast<double>(training.batch_size());
-  ratios.compare(
-      name, peer_name,
-      [&](double duration) { return samples * rate(duration, Time::processor, [&] { training.step(); }); },
-      std::ref(*peer), blocks);
-}
 
 }  // namespace lockstep_bench

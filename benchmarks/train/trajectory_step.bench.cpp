@@ -9,8 +9,7 @@
 #include <lockstep/data/collate/ragged_collate.hpp>
 
 #include "../examples/trajectory_transformer/model.hpp"
-#include <ratios.hpp>
-#include <train/training.hpp>
+#include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using trajectory_transformer::Window;
@@ -36,23 +35,22 @@ auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
   }
   return one_batch(std::move(all), data::RaggedCollate{.segment_plans = data::SegmentPlans::build});
 }
-
-void compare(Ratios& ratios, std::string const& name, double dropout, Lengths lengths,
-             std::vector<std::string> arguments) {
-  trajectory_transformer::Sizes const sizes{.context = 0, .dropout = dropout};
-  arguments.insert(arguments.end(), {"--dropout", std::to_string(dropout)});
-  if (lengths == Lengths::unequal) arguments.emplace_back("--unequal");
-  compare_steps(ratios, name, trajectory_transformer::TrajectoryTransformer(sizes), trajectories(sizes, lengths),
-                "trajectory_transformer.py", arguments, {.seconds = 1, .count = 15});
-}
 }  // namespace
 
-int main() {
-  Ratios ratios("train/trajectory_step");
-  std::string const step = "step trajectory transformer, 20x3, d=128, 3 layers, ";
-  compare(ratios, step + "full, 1 thread", 0.1, Lengths::full, {});
-  compare(ratios, step + "full, no dropout, 1 thread", 0, Lengths::full, {});
-  compare(ratios, step + "ragged, 1 thread", 0.1, Lengths::unequal, {});
-  compare(ratios, step + "ragged, no dropout, 1 thread", 0, Lengths::unequal, {});
-  compare(ratios, step + "ragged, a loop over trajectories, 1 thread", 0.1, Lengths::unequal, {"--loop"});
+void lockstep_bench::register_benchmarks() {
+  for (auto const lengths : {Lengths::full, Lengths::unequal})
+    for (double const dropout : {0.1, 0.0}) {
+      trajectory_transformer::Sizes const sizes{.context = 0, .dropout = dropout};
+      auto const name = std::string("trajectory_step/") + (lengths == Lengths::full ? "full" : "ragged") +
+                        (dropout > 0 ? "" : "/no_dropout");
+      std::vector<std::string> arguments{"--dropout", std::to_string(dropout)};
+      if (lengths == Lengths::unequal) arguments.emplace_back("--unequal");
+      add_step(
+          name, [sizes] { return trajectory_transformer::TrajectoryTransformer(sizes); },
+          [=] { return trajectories(sizes, lengths); });
+      add_step_peer(name, "trajectory_transformer.py", arguments);
+      if (lengths == Lengths::full || dropout == 0) continue;
+      arguments.emplace_back("--loop");
+      add_step_peer(name, "trajectory_transformer.py", arguments, "pytorch_loop");
+    }
 }

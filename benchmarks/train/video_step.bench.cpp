@@ -8,8 +8,7 @@
 #include <lockstep/data/collate/pad_collate.hpp>
 
 #include "../examples/video_classification/model.hpp"
-#include <ratios.hpp>
-#include <train/training.hpp>
+#include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using video_classification::Clip;
@@ -30,8 +29,7 @@ auto clips() {
 }
 }  // namespace
 
-int main() {
-  Ratios ratios("train/video_step");
-  compare_steps(ratios, "step 3d cnn, 17x256x256, 1 thread", video_classification::VideoClassifier(), clips(),
-                "video_classification.py", {"--batch", std::to_string(batch_size)}, {.seconds = 3, .count = 9});
+void lockstep_bench::register_benchmarks() {
+  add_step("video_step/17x256x256", [] { return video_classification::VideoClassifier(); }, clips);
+  add_step_peer("video_step/17x256x256", "video_classification.py", {"--batch", std::to_string(batch_size)});
 }
