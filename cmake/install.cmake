@@ -26,6 +26,18 @@ write_basic_package_version_file(
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${lockstep_package}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
+# The benchmarks of collate and all_reduce, to build against the installed package: cmake -S <share>/lockstep/benchmarks
+if(LOCKSTEP_BUILD_BENCHMARKS)
+  set(lockstep_benchmark_files
+      CMakeLists.txt answer.hpp main.cpp peer.hpp probe.hpp python_peer.hpp ratios.py suite.hpp
+      comm/collectives/all_reduce.bench.cpp comm/engine_ranks.hpp data/clips_file.hpp data/collate/collate.bench.cpp
+      data/samples.hpp peers/all_reduce.py peers/loader.py peers/mkl_vendor.cpp peers/mpi_all_reduce.cpp peers/turns.py)
+  foreach(file ${lockstep_benchmark_files})
+    cmake_path(GET file PARENT_PATH folder)
+    install(FILES "benchmarks/${file}" DESTINATION "${CMAKE_INSTALL_DATADIR}/lockstep/benchmarks/${folder}")
+  endforeach()
+endif()
+
 # For builds without CMake: pkg-config --cflags lockstep.
 configure_file(cmake/lockstep.pc.in lockstep.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
