@@ -98,17 +98,19 @@ class Folder {
 void add_compilation(std::string const& name, Shared<Folder> const& folder,
                      std::function<fs::path(fs::path const&)> const& source,
                      std::function<std::optional<std::string>()> const& flags, std::string const& missing = {}) {
-  add(name, [=](benchmark::State& state) {
-    auto const with = flags();
-    if (!with) return skip(state, missing);
-    double megabytes = 0;
-    for (auto _ : state) {
-      auto const cost = cost_of(compile(source(folder->path()), folder->path() / "object.o", *with));
-      state.SetIterationTime(cost.seconds);
-      megabytes = std::max(megabytes, cost.megabytes);
-    }
-    state.counters["peak_bytes"] = megabytes * 1024 * 1024;
-  })->UseManualTime()
+  add(name,
+      [=](benchmark::State& state) {
+        auto const with = flags();
+        if (!with) return skip(state, missing);
+        double megabytes = 0;
+        for (auto _ : state) {
+          auto const cost = cost_of(compile(source(folder->path()), folder->path() / "object.o", *with));
+          state.SetIterationTime(cost.seconds);
+          megabytes = std::max(megabytes, cost.megabytes);
+        }
+        state.counters["peak_bytes"] = megabytes * 1024 * 1024;
+      })
+      ->UseManualTime()
       ->Iterations(1)
       ->Unit(benchmark::kMillisecond);
 }

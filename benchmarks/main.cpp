@@ -52,8 +52,7 @@ std::string line_of(std::string const& path, std::string const& key = {}) {
 std::string cores_of_one_cache() {
   std::string shared;
   for (int index = 0;; ++index) {
-    auto const line =
-        line_of("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/shared_cpu_list");
+    auto const line = line_of("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/shared_cpu_list");
     if (line.empty()) return shared;
     shared = line;
   }
@@ -116,7 +115,7 @@ struct Arguments {
   /// Google Benchmark 1.8 added SkipWithMessage and the units of --benchmark_min_time.
   template <class State>
   static constexpr bool knows_units() {
-    return requires(State& state) { state.SkipWithMessage(std::string()); };
+    return requires(State & state) { state.SkipWithMessage(std::string()); };
   }
   std::string without_unit(std::string time) {
     if (time.ends_with('s')) time.pop_back();
@@ -126,7 +125,8 @@ struct Arguments {
   }
 };
 
-/// Forwards all runs to a file, and to the console those counters that describe the benchmark. Counts what was measured.
+/// Forwards all runs to a file, and to the console those counters that describe the benchmark. Counts what was
+/// measured.
 class Reporter : public benchmark::BenchmarkReporter {
  public:
   Reporter(Arguments const& arguments, std::size_t name_width)
@@ -268,7 +268,8 @@ void add_context() {
   benchmark::AddCustomContext("onednn", or_none(LOCKSTEP_ONEDNN_NAME));
   benchmark::AddCustomContext("mpi", or_none(first_line_of("mpirun --version")));
   benchmark::AddCustomContext(
-      "pytorch", or_none(first_line_of(python() + " -c 'import importlib.metadata as m; print(m.version(\"torch\"))'")));
+      "pytorch",
+      or_none(first_line_of(python() + " -c 'import importlib.metadata as m; print(m.version(\"torch\"))'")));
 }
 
 int run(Arguments const& arguments) {

@@ -167,14 +167,13 @@ inline std::map<std::string, double> run_peer(benchmark::State& state, PeerComma
   return sums;
 }
 
-/// Registers a benchmark that a child process measures. Its counters `items` and `bytes` become rates, others means of an
-/// iteration.
+/// Registers a benchmark that a child process measures. Its counters `items` and `bytes` become rates, others means of
+/// an iteration.
 inline auto* add_process(std::string const& name, PeerCommand command) {
   return add(name,
              [command = std::move(command)](benchmark::State& state) {
                for (auto const& [counter, value] : run_peer(state, command))
-                 if (counter != "items" && counter != "bytes")
-                   state.counters[counter] = per_iteration(value);
+                 if (counter != "items" && counter != "bytes") state.counters[counter] = per_iteration(value);
              })
       ->UseManualTime();
 }

@@ -25,8 +25,7 @@ inline std::vector<std::string> python_command() {
 
 /// The command of peers/<script>. `more` gives arguments that are known when the benchmark runs.
 inline PeerCommand python_peer(std::string const& script, std::vector<std::string> const& arguments,
-                               std::string request = {},
-                               std::function<std::vector<std::string>()> const& more = {}) {
+                               std::string request = {}, std::function<std::vector<std::string>()> const& more = {}) {
   return {.words =
               [=] {
                 auto command = python_command();

@@ -17,8 +17,8 @@
 
 namespace lockstep_bench {
 
-/// One rank of an engine that all-reduces float32 on request, or does equal work on the same memory without waiting (the
-/// roof).
+/// One rank of an engine that all-reduces float32 on request, or does equal work on the same memory without waiting
+/// (the roof).
 class EngineRank {
  public:
   explicit EngineRank(lockstep::launch::World const& world)

@@ -81,8 +81,7 @@ int read_by_loader(std::string const& folder, std::uint64_t seed) {
 
 Role const reader("reader", [](std::vector<std::string> const& arguments) {
   auto const seed = std::strtoull(arguments.at(2).c_str(), nullptr, 10);
-  return arguments[0] == "loader" ? read_by_loader(arguments[1], seed)
-                                  : read_by_hand(arguments[0], arguments[1], seed);
+  return arguments[0] == "loader" ? read_by_loader(arguments[1], seed) : read_by_hand(arguments[0], arguments[1], seed);
 });
 
 }  // namespace

@@ -72,10 +72,12 @@ struct Waits {
 /// Registers a statistic of waits as the time of an iteration; an iteration is an epoch.
 template <class Statistic>
 void add_waits(std::string const& name, Shared<Loader> const& loader, Statistic statistic) {
-  add(name, [=](benchmark::State& state) {
-    while (state.KeepRunningBatch(state.max_iterations))
-      state.SetIterationTime(static_cast<double>(state.max_iterations) * statistic(*loader, state.max_iterations));
-  })->UseManualTime()
+  add(name,
+      [=](benchmark::State& state) {
+        while (state.KeepRunningBatch(state.max_iterations))
+          state.SetIterationTime(static_cast<double>(state.max_iterations) * statistic(*loader, state.max_iterations));
+      })
+      ->UseManualTime()
       ->Iterations(400)
       ->Unit(benchmark::kMicrosecond);
 }
@@ -86,10 +88,13 @@ void add_epoch_boundary() {
   Shared const loader([set] { return loader_of(*set); });
   std::string const median = "latency/epoch_boundary/p50/workers:2", rare = "latency/epoch_boundary/p99/workers:2";
   add_waits(median, loader, [](Loader& l, Index epochs) { return p50(Waits(l, epochs).border); });
-  add_waits(median + "/peer:within_an_epoch", loader, [](Loader& l, Index epochs) { return p50(Waits(l, epochs).within); });
+  add_waits(median + "/peer:within_an_epoch", loader,
+            [](Loader& l, Index epochs) { return p50(Waits(l, epochs).within); });
   add_waits(rare, loader, [](Loader& l, Index epochs) { return p99(Waits(l, epochs).border); });
-  add_waits(rare + "/peer:within_an_epoch", loader, [](Loader& l, Index epochs) { return p99(Waits(l, epochs).within); });
-  add_waits(rare + "/peer:mean_of_a_batch", loader, [](Loader& l, Index epochs) { return mean(Waits(l, epochs).within); });
+  add_waits(rare + "/peer:within_an_epoch", loader,
+            [](Loader& l, Index epochs) { return p99(Waits(l, epochs).within); });
+  add_waits(rare + "/peer:mean_of_a_batch", loader,
+            [](Loader& l, Index epochs) { return mean(Waits(l, epochs).within); });
   add_peer(rare, "pytorch", python_peer("loader_latency.py", {"border", "2"}))
       ->Iterations(3)
       ->Unit(benchmark::kMicrosecond);
@@ -147,13 +152,15 @@ void add_training() {
     return made;
   });
   auto const add_steps = [](std::string const& name, auto work) {
-    add(name, [=](benchmark::State& state) {
-      Step step;
-      auto const used = thread_seconds();
-      for (auto _ : state) benchmark::DoNotOptimize(work(step));
-      state.counters["processor_seconds"] = per_iteration(thread_seconds() - used);
-      state.SetItemsProcessed(state.iterations());
-    })->UseRealTime()
+    add(name,
+        [=](benchmark::State& state) {
+          Step step;
+          auto const used = thread_seconds();
+          for (auto _ : state) benchmark::DoNotOptimize(work(step));
+          state.counters["processor_seconds"] = per_iteration(thread_seconds() - used);
+          state.SetItemsProcessed(state.iterations());
+        })
+        ->UseRealTime()
         ->Unit(benchmark::kMillisecond);
   };
   add_steps("latency/training/loading_clips:8", [loader](Step& step) {

@@ -28,8 +28,9 @@ struct Rival {
 
 /// `name` is a case of peers/loader.py.
 template <class Dataset>
-void add_case(std::string const& name, Index batch, Shared<Dataset> const& dataset, data::PadCollate const& collate = {},
-              std::vector<Rival> rivals = {}, std::function<std::vector<std::string>()> const& file = {}) {
+void add_case(std::string const& name, Index batch, Shared<Dataset> const& dataset,
+              data::PadCollate const& collate = {}, std::vector<Rival> rivals = {},
+              std::function<std::vector<std::string>()> const& file = {}) {
   auto const full = "loader/" + name + "/batch:" + std::to_string(batch);
   add_loader(full, dataset, batch, collate);
   rivals.insert(rivals.begin(), {"pytorch", "0,1,2", "default,written"});
@@ -42,11 +43,11 @@ void add_case(std::string const& name, Index batch, Shared<Dataset> const& datas
 
 void lockstep_bench::register_benchmarks() {
   data::PadCollate const with_mask{.mask = data::Mask::build};
-  add_case("tiny", 1024, Shared([] {
-             return data::InMemoryDataset{
-                 samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};
-           }),
-           {}, {{"pytorch_workers", "1,2", "default,written"}});
+  add_case(
+      "tiny", 1024, Shared([] {
+        return data::InMemoryDataset{samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};
+      }),
+      {}, {{"pytorch_workers", "1,2", "default,written"}});
   add_case("tokens", 256,
            Shared([] { return data::InMemoryDataset{samples<Tokens>(4096, [](Index) { return Tokens{}; })}; }));
   add_case("trajectories", 256, Shared([] {

@@ -75,8 +75,9 @@ void add_indices() {
     add_hashes<called>(name + "/peer:xxh64_called");
     add_hashes<in_line>(name + "/peer:xxh64_in_line");
 #else
-    add(name + "/peer:xxh64",
-        [](benchmark::State& state) { skip(state, "there was no xxhash.h when this was built (Debian: libxxhash-dev)"); });
+    add(name + "/peer:xxh64", [](benchmark::State& state) {
+      skip(state, "there was no xxhash.h when this was built (Debian: libxxhash-dev)");
+    });
 #endif
   }
 }
@@ -151,10 +152,12 @@ constexpr Index count = 65'536;
 /// Registers a share of padding in percent, which is counted.
 template <class Percent>
 void add_padding(std::string const& name, Percent percent) {
-  add(name, [=](benchmark::State& state) {
-    for (auto _ : state) state.counters["padding"] = percent();
-    counts_only(state);
-  })->Iterations(1)
+  add(name,
+      [=](benchmark::State& state) {
+        for (auto _ : state) state.counters["padding"] = percent();
+        counts_only(state);
+      })
+      ->Iterations(1)
       ->Repetitions(1);
 }
 

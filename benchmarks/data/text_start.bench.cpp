@@ -87,14 +87,16 @@ void prepare(NewsFile const& file) {
 void lockstep_bench::register_benchmarks() {
   Shared const file([] { return NewsFile(); });
   auto const add_texts = [&](std::string const& name, auto before) {
-    add(name, [=](benchmark::State& state) {
-      prepare(*file);
-      for (auto _ : state) {
-        before();
-        prepare(*file);
-      }
-      state.SetItemsProcessed(state.iterations() * std::int64_t{300'000});
-    })->UseRealTime()
+    add(name,
+        [=](benchmark::State& state) {
+          prepare(*file);
+          for (auto _ : state) {
+            before();
+            prepare(*file);
+          }
+          state.SetItemsProcessed(state.iterations() * std::int64_t{300'000});
+        })
+        ->UseRealTime()
         ->Unit(benchmark::kMillisecond);
   };
   auto const forget = [file] { std::filesystem::remove_all(file->cache()); };
@@ -102,9 +104,10 @@ void lockstep_bench::register_benchmarks() {
   // The second peer only counts words.
   for (auto const& [peer, flag] : {std::pair{"python", "encode"}, std::pair{"python_counts", ""}})
     add_peer("text_start/prepare/texts:300000", peer,
-             python_peer("count_words.py", {}, "", [file, flag = std::string(flag)] {
-               return std::vector<std::string>{file->path(), flag};
-             }))
+             python_peer("count_words.py", {}, "",
+                         [file, flag = std::string(flag)] {
+                           return std::vector<std::string>{file->path(), flag};
+                         }))
         ->Unit(benchmark::kMillisecond);
   add_texts("text_start/open/texts:300000", [] {});
   add_texts("text_start/open/texts:300000/peer:prepare", forget);

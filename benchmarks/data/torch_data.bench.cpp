@@ -35,9 +35,9 @@ std::string program() {
   if (fs::exists(built) && fs::last_write_time(built) > fs::last_write_time(source)) return built;
   auto const libraries = package + "/lib";
   auto const command = std::string(LOCKSTEP_COMPILER) +
-                       " -std=c++20 -O3 -DNDEBUG -w -pthread -I" LOCKSTEP_BENCHMARKS " -I" + package +
-                       "/include -I" + package + "/include/torch/csrc/api/include " + source + " -o " + built + " -L" +
-                       libraries + " -Wl,--no-as-needed,-rpath," + libraries + " -ltorch_cpu -ltorch -lc10";
+                       " -std=c++20 -O3 -DNDEBUG -w -pthread -I" LOCKSTEP_BENCHMARKS " -I" + package + "/include -I" +
+                       package + "/include/torch/csrc/api/include " + source + " -o " + built + " -L" + libraries +
+                       " -Wl,--no-as-needed,-rpath," + libraries + " -ltorch_cpu -ltorch -lc10";
   return std::system(command.c_str()) == 0 ? built : std::string();
 }
 
@@ -47,8 +47,8 @@ std::vector<std::string> fastest(std::string const& name, Index batch, std::stri
   std::vector<std::string> best;
   double least = 0;
   for (int const workers : {0, 1, 2}) {
-    std::vector<std::string> const command{program(), name, std::to_string(batch), std::to_string(workers), collate,
-                                           path};
+    std::vector<std::string> const command{program(), name, std::to_string(batch), std::to_string(workers),
+                                           collate,   path};
     auto const peer = command[0].empty() ? nullptr : Peer::start(command);
     if (!peer) return {};
     double seconds = 0;
@@ -64,9 +64,9 @@ std::vector<std::string> fastest(std::string const& name, Index batch, std::stri
 }
 
 template <class Dataset>
-void add_case(std::string const& name, Shared<Dataset> const& dataset, Index batch,
-              std::vector<std::string> const& collates, data::PadCollate const& collate,
-              std::function<std::string()> const& path = [] { return "-"; }) {
+void add_case(
+    std::string const& name, Shared<Dataset> const& dataset, Index batch, std::vector<std::string> const& collates,
+    data::PadCollate const& collate, std::function<std::string()> const& path = [] { return "-"; }) {
   auto const full = "torch_data/" + name + "/batch:" + std::to_string(batch);
   add_loader(full, dataset, batch, collate);
   for (auto const& theirs : collates) {
@@ -80,11 +80,11 @@ void add_case(std::string const& name, Shared<Dataset> const& dataset, Index bat
 }  // namespace
 
 void lockstep_bench::register_benchmarks() {
-  add_case("tiny", Shared([] {
-             return data::InMemoryDataset{
-                 samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};
-           }),
-           1024, {"stack", "written"}, {});
+  add_case(
+      "tiny", Shared([] {
+        return data::InMemoryDataset{samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};
+      }),
+      1024, {"stack", "written"}, {});
   add_case("pose", Shared([] {
              return data::InMemoryDataset{samples<Pose>(512, [](Index i) {
                return Pose{std::vector<std::array<float, 399>>(static_cast<std::size_t>(pose_length(i)))};

@@ -30,24 +30,26 @@ inline bool has_gpu() {
   return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
 }
 
-/// Registers a pass on the GPU by wall-clock time: its calls are queued, and waited for together. `bytes` is the minimum
-/// that a pass reads and writes, or 0.
+/// Registers a pass on the GPU by wall-clock time: its calls are queued, and waited for together. `bytes` is the
+/// minimum that a pass reads and writes, or 0.
 inline auto* add_device_pass(std::string const& name, double bytes, MakeDevicePass make) {
-  return add(name, [=](benchmark::State& state) {
-    if (!has_gpu()) return skip(state, "no GPU answers");
-    lockstep::memory::CudaStream stream;
-    auto const pass = make(stream.view());
-    for (int i = 0; i < 3; ++i) pass();
-    stream.view().synchronize();
-    while (state.KeepRunningBatch(state.max_iterations)) {
-      auto const began = lockstep::Clock::seconds();
-      for (benchmark::IterationCount i = 0; i < state.max_iterations; ++i) pass();
-      stream.view().synchronize();
-      state.SetIterationTime(lockstep::Clock::seconds() - began);
-    }
-    if (bytes > 0)
-      state.SetBytesProcessed(static_cast<std::int64_t>(bytes * static_cast<double>(state.iterations())));
-  })->UseManualTime()
+  return add(name,
+             [=](benchmark::State& state) {
+               if (!has_gpu()) return skip(state, "no GPU answers");
+               lockstep::memory::CudaStream stream;
+               auto const pass = make(stream.view());
+               for (int i = 0; i < 3; ++i) pass();
+               stream.view().synchronize();
+               while (state.KeepRunningBatch(state.max_iterations)) {
+                 auto const began = lockstep::Clock::seconds();
+                 for (benchmark::IterationCount i = 0; i < state.max_iterations; ++i) pass();
+                 stream.view().synchronize();
+                 state.SetIterationTime(lockstep::Clock::seconds() - began);
+               }
+               if (bytes > 0)
+                 state.SetBytesProcessed(static_cast<std::int64_t>(bytes * static_cast<double>(state.iterations())));
+             })
+      ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);
 }
 

@@ -61,11 +61,9 @@ class Trial {
 void lockstep_bench::register_benchmarks() {
   static ThreadPool pool(1);
   for (auto const& size : {Size{32, 150, 12, 1200}, Size{16, 400, 60, 32}}) {
-    auto const name = "ctc/forward_backward" +
-                      parts({{"rows", size.rows},
-                             {"tokens", size.tokens},
-                             {"labels", size.labels},
-                             {"classes", size.classes}});
+    auto const name =
+        "ctc/forward_backward" +
+        parts({{"rows", size.rows}, {"tokens", size.tokens}, {"labels", size.labels}, {"classes", size.classes}});
     add_pass(name, Shared([size] { return Trial(pool, size); }), [](Trial& trial) { trial.step(); });
     add_peer(name, "pytorch", pytorch_kernel("ctc", {size.rows, size.tokens, size.labels, size.classes}));
   }

@@ -95,10 +95,12 @@ Role const trained("train", [](std::vector<std::string> const& arguments) {
 
 /// Registers steps of all ranks together, in samples per second.
 void add_ranks(std::string const& name, PeerCommand command) {
-  add(name, [=](benchmark::State& state) {
-    if (processor_numbers().size() < 2) return skip(state, "2 ranks need 2 processors, and this process may use 1");
-    run_peer(state, command);
-  })->UseManualTime()
+  add(name,
+      [=](benchmark::State& state) {
+        if (processor_numbers().size() < 2) return skip(state, "2 ranks need 2 processors, and this process may use 1");
+        run_peer(state, command);
+      })
+      ->UseManualTime()
       ->Unit(benchmark::kMillisecond);
 }
 

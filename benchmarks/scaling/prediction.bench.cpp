@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores, against the prediction from a run on one of the cores and the time of an all-reduce alone. 1 is
-// exact, more is faster than predicted.
+// Two ranks on two cores, against the prediction from a run on one of the cores and the time of an all-reduce alone. 1
+// is exact, more is faster than predicted.
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,11 +93,13 @@ double predicted(Case const& which) {
 /// Registers a rate in samples per second.
 template <class SamplesPerSecond>
 void add_rate(std::string const& name, Index samples, SamplesPerSecond rate) {
-  add(name, [=](benchmark::State& state) {
-    if (processor_numbers().size() < 2) return skip(state, "2 ranks need 2 processors, and this process may use 1");
-    for (auto _ : state) state.SetIterationTime(static_cast<double>(samples) / rate());
-    state.SetItemsProcessed(state.iterations() * samples);
-  })->UseManualTime()
+  add(name,
+      [=](benchmark::State& state) {
+        if (processor_numbers().size() < 2) return skip(state, "2 ranks need 2 processors, and this process may use 1");
+        for (auto _ : state) state.SetIterationTime(static_cast<double>(samples) / rate());
+        state.SetItemsProcessed(state.iterations() * samples);
+      })
+      ->UseManualTime()
       ->Iterations(1)
       ->Unit(benchmark::kMillisecond);
 }

@@ -17,19 +17,22 @@ void lockstep_bench::register_benchmarks() {
       Sizes const sizes{.width = width, .feed_forward = 2 * width, .dropout = dropout};
       auto const name =
           "activation_memory/width:" + std::to_string(width) + "/padded" + (dropout > 0 ? "" : "/no_dropout");
-      add(name, [sizes](benchmark::State& state) {
-        Training training(parallel::SingleDevice{.threads = 1}, Classifier(sizes), batch_of(sizes));
-        training.step();
-        training.step();
-        for (auto _ : state) training.step();
-        state.counters["peak_bytes"] = training.activation_bytes();
-        counts_only(state);
-      })->Iterations(1)
-      ->Repetitions(1);
-      add_peer(name, "pytorch",
-               python_peer("activation_memory.py", {"--dropout", std::to_string(dropout), "--width",
-                                                    std::to_string(width), "--feed-forward", std::to_string(2 * width)}))
+      add(name,
+          [sizes](benchmark::State& state) {
+            Training training(parallel::SingleDevice{.threads = 1}, Classifier(sizes), batch_of(sizes));
+            training.step();
+            training.step();
+            for (auto _ : state) training.step();
+            state.counters["peak_bytes"] = training.activation_bytes();
+            counts_only(state);
+          })
           ->Iterations(1)
-      ->Repetitions(1);
+          ->Repetitions(1);
+      add_peer(
+          name, "pytorch",
+          python_peer("activation_memory.py", {"--dropout", std::to_string(dropout), "--width", std::to_string(width),
+                                               "--feed-forward", std::to_string(2 * width)}))
+          ->Iterations(1)
+          ->Repetitions(1);
     }
 }

@@ -27,7 +27,8 @@ void lockstep_bench::register_benchmarks() {
   for (auto const& [mode, name] : {std::pair{Mode::flatten, "flatten"}, std::pair{Mode::conv, "conv"},
                                    std::pair{Mode::transformer, "transformer"}}) {
     auto const full = std::string("activity_step/mode:") + name + "/windows:32";
-    add_step(full, [mode = mode] { return ActivityClassifier({.mode = mode}); }, batch);
+    add_step(
+        full, [mode = mode] { return ActivityClassifier({.mode = mode}); }, batch);
     add_step_peer(full, "activity_classification.py", {"--mode", name});
   }
 }

@@ -39,7 +39,8 @@ void lockstep_bench::register_benchmarks() {
   for (double const dropout : {0.1, 0.0}) {
     pose_to_text::Sizes const sizes{.dropout = dropout};
     auto const name = std::string("pose_step/width:256/layers:4+4") + (dropout > 0 ? "" : "/no_dropout");
-    add_step(name, [sizes] { return pose_to_text::PoseToText(sizes); }, [sizes] { return clips(sizes); });
+    add_step(
+        name, [sizes] { return pose_to_text::PoseToText(sizes); }, [sizes] { return clips(sizes); });
     add_step_peer(name, "pose_to_text.py", {"--dropout", std::to_string(dropout)});
   }
 }

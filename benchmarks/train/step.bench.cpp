@@ -25,7 +25,8 @@ void add_case(Sizes const& sizes) {
                                      "--feed-forward", std::to_string(sizes.feed_forward)};
   if (ragged) arguments.emplace_back("--unequal");
   if (rounded) arguments.emplace_back("--autocast");
-  add_step(name, [sizes] { return Model(Classifier(sizes)); }, [sizes] { return batch_of<Collate>(sizes); });
+  add_step(
+      name, [sizes] { return Model(Classifier(sizes)); }, [sizes] { return batch_of<Collate>(sizes); });
   add_step_peer(name, "text_classification.py", arguments);
   if (!ragged) return;
   arguments.emplace_back("--packed");

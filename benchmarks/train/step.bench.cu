@@ -67,11 +67,13 @@ class Steps {
 void lockstep_bench::register_benchmarks() {
   auto const add_steps = [](std::string const& name, Sizes const& sizes, Passes passes, Batches batches) {
     Shared const steps([=] { return Steps(sizes, passes, batches); });
-    add(name, [steps](benchmark::State& state) {
-      if (!has_gpu()) return skip(state, "no GPU answers");
-      for (int i = 0; i < 10; ++i) steps->step();  // plans and records the batch's shape
-      for (auto _ : state) steps->step();
-    })->UseRealTime()
+    add(name,
+        [steps](benchmark::State& state) {
+          if (!has_gpu()) return skip(state, "no GPU answers");
+          for (int i = 0; i < 10; ++i) steps->step();  // plans and records the batch's shape
+          for (auto _ : state) steps->step();
+        })
+        ->UseRealTime()
         ->Unit(benchmark::kMicrosecond);
   };
   for (Index const width : {128, 256}) {

@@ -42,21 +42,23 @@ PeerCommand openmpi([[maybe_unused]] std::size_t ranks) {
 }
 
 void add_operation(std::string const& name, PeerCommand command, std::size_t ranks, std::size_t bytes,
-                 std::string const& work) {
+                   std::string const& work) {
   command.request = std::to_string(bytes) + work;
-  add(name, [=](benchmark::State& state) {
-    auto const processors = processor_numbers().size();
-    if (processors < 2)
-      return skip(state, std::to_string(ranks) + " ranks need 2 processors, and this process may use 1");
-    if (ranks > processors)
-      state.SetLabel(std::to_string(ranks) + " ranks share " + std::to_string(processors) + " processors");
-    run_peer(state, command);
-    auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
-    auto const n = static_cast<double>(ranks);
-    using benchmark::Counter;
-    state.counters["algbw"] = Counter(moved, Counter::kIsRate);
-    state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
-  })->UseManualTime()
+  add(name,
+      [=](benchmark::State& state) {
+        auto const processors = processor_numbers().size();
+        if (processors < 2)
+          return skip(state, std::to_string(ranks) + " ranks need 2 processors, and this process may use 1");
+        if (ranks > processors)
+          state.SetLabel(std::to_string(ranks) + " ranks share " + std::to_string(processors) + " processors");
+        run_peer(state, command);
+        auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
+        auto const n = static_cast<double>(ranks);
+        using benchmark::Counter;
+        state.counters["algbw"] = Counter(moved, Counter::kIsRate);
+        state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
+      })
+      ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);
 }
 
@@ -65,9 +67,8 @@ void add_operation(std::string const& name, PeerCommand command, std::size_t ran
 void lockstep_bench::register_benchmarks() {
   for (auto const ranks : list_of("LOCKSTEP_RANKS", "2,4")) {
     bool const exclusive = ranks <= processor_numbers().size();
-    for (auto const bytes :
-         list_of("LOCKSTEP_BYTES", exclusive ? "1024,16384,65536,1048576,16777216,67108864,268435456"
-                                             : "1024,1048576,67108864")) {
+    for (auto const bytes : list_of("LOCKSTEP_BYTES", exclusive ? "1024,16384,65536,1048576,16777216,67108864,268435456"
+                                                                : "1024,1048576,67108864")) {
       auto const name = "all_reduce/bytes:" + std::to_string(bytes) + "/ranks:" + std::to_string(ranks);
       for (std::string const kind : {"thread", "process"}) {
         auto const command = own_role("engine", {kind, std::to_string(ranks)});
@@ -80,9 +81,11 @@ void lockstep_bench::register_benchmarks() {
       add_operation(name + "/peer:gloo", python_peer("all_reduce.py", {std::to_string(ranks)}), ranks, bytes, "");
       add_operation(name + "/peer:openmpi", openmpi(ranks), ranks, bytes, "");
       if (!exclusive || bytes > 4096) continue;
-      add(name + "/peer:cache_line", [](benchmark::State& state) {  // a round trip between two cores
-        for (auto _ : state) state.SetIterationTime(Probe::measure().round_trip_ns * 1e-9);
-      })->UseManualTime()
+      add(name + "/peer:cache_line",
+          [](benchmark::State& state) {  // a round trip between two cores
+            for (auto _ : state) state.SetIterationTime(Probe::measure().round_trip_ns * 1e-9);
+          })
+          ->UseManualTime()
           ->Iterations(1)
           ->Unit(benchmark::kMicrosecond);
     }

@@ -149,10 +149,10 @@ int rank_main(launch::World& world) {
     };
     auto& nccl = plan.way == Way::raw ? raw : blocking;
     auto const times = static_cast<int>(std::min(plan.count, 2000L));
-    auto const seconds = longest(ours, plan.way == Way::engine
-                                           ? measure(times, engine, [&] { ours.finish(); })
-                                           : measure(
-                                                 times, [&](int) { nccl.sum(data, elements); }, [&] { nccl.finish(); }));
+    auto const seconds = longest(
+        ours, plan.way == Way::engine ? measure(times, engine, [&] { ours.finish(); })
+                                      : measure(
+                                            times, [&](int) { nccl.sum(data, elements); }, [&] { nccl.finish(); }));
     if (world.rank != 0) continue;
     auto const count = static_cast<double>(plan.count);
     std::printf("%.9g host_seconds %.9g\n", count * seconds.whole, count * seconds.host);
@@ -171,15 +171,17 @@ Role const rank("rank", [](std::vector<std::string> const& arguments) {
 void add_way(std::string const& name, std::string const& way, int ranks, long bytes) {
   auto command = own_role("rank", {std::to_string(ranks)});
   command.request = std::to_string(bytes) + " " + way;
-  add(name, [=](benchmark::State& state) {
-    if (!has_gpu()) return skip(state, "no GPU answers");
-    for (auto const& [counter, value] : run_peer(state, command)) state.counters[counter] = per_iteration(value);
-    auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
-    auto const n = static_cast<double>(ranks);
-    using benchmark::Counter;
-    state.counters["algbw"] = Counter(moved, Counter::kIsRate);
-    state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
-  })->UseManualTime()
+  add(name,
+      [=](benchmark::State& state) {
+        if (!has_gpu()) return skip(state, "no GPU answers");
+        for (auto const& [counter, value] : run_peer(state, command)) state.counters[counter] = per_iteration(value);
+        auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
+        auto const n = static_cast<double>(ranks);
+        using benchmark::Counter;
+        state.counters["algbw"] = Counter(moved, Counter::kIsRate);
+        state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
+      })
+      ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);
 }
 

@@ -106,12 +106,12 @@ void add_case(std::string const& name, Shared<Dataset> const& dataset, Index bat
     }
     if (pytorch.name.empty()) continue;
     add_peer(full, "pytorch",
-             python_peer("loader.py",
-                         {pytorch.name, std::to_string(batch), threads == 1 ? "0" : std::to_string(threads),
-                          pytorch.collates},
-                         threads == 1 ? "processor" : "", [file = pytorch.file] {
-                           return file ? std::vector<std::string>{file()} : std::vector<std::string>{};
-                         }));
+             python_peer(
+                 "loader.py",
+                 {pytorch.name, std::to_string(batch), threads == 1 ? "0" : std::to_string(threads), pytorch.collates},
+                 threads == 1 ? "processor" : "", [file = pytorch.file] {
+                   return file ? std::vector<std::string>{file()} : std::vector<std::string>{};
+                 }));
   }
 }
 
@@ -174,9 +174,9 @@ void add_poses() {
     for (Index i = 0; i < 512; ++i) bytes += static_cast<std::size_t>(pose_length(i)) * 1596;
     return bytes;
   };
-  add_case(
-      "collate/poses/padded", set, 32, data::PadCollate{}, held,
-      [](auto const& batch) { return batch[&Pose::frames].values.size() * Index{4}; }, {"pose", "default,written"});
+  add_case("collate/poses/padded", set, 32, data::PadCollate{}, held,
+           [](auto const& batch) { return batch[&Pose::frames].values.size() * Index{4}; },
+           {"pose", "default,written"});
 }
 
 /// Sequences of 1,024 uint16, in batches of 16 KB to 8 MB.
@@ -197,8 +197,7 @@ void add_clips() {
     for (bool const mapped : {false, true}) {
       Shared const set([=] {
         auto const array = data::open_raw<std::uint8_t>((*file)->path(), {17, 256, 256});
-        return data::ArrayDataset{
-            data::ArrayMember{&Clip::pixels, mapped ? array.mapped(mapped_reads) : array}};
+        return data::ArrayDataset{data::ArrayMember{&Clip::pixels, mapped ? array.mapped(mapped_reads) : array}};
       });
       PyTorch pytorch;
       if (!mapped) pytorch = {"clips", "default,written", [file] { return (*file)->path(); }};

@@ -73,8 +73,8 @@ void lockstep_bench::register_benchmarks() {
   static ThreadPool pool;
   Shared const layer([] { return Layer(pool); });
   auto const add_direction = [&](std::string const& direction, auto pass) {
-    auto const name = "attention/" + direction +
-                      parts({{"rows", rows}, {"length", length}, {"heads", heads}, {"width", head_width}});
+    auto const name =
+        "attention/" + direction + parts({{"rows", rows}, {"length", length}, {"heads", heads}, {"width", head_width}});
     add_pass(name, layer, pass);
     add_peer(name, "pytorch", pytorch_kernel("attention_" + direction, {rows, heads, length, head_width}));
   };

@@ -87,11 +87,11 @@ void lockstep_bench::register_benchmarks() {
                                     .dilation = {1, 1, dilation},
                                     .groups = groups};
   };
-  for (auto const& [name, shape] : {Case{"3x3/8x28x28x128", square(8, 28, 128, 1)},
-                                    Case{"3x3/groups:32/8x28x28x128", square(8, 28, 128, 32)},
-                                    Case{"3x3/depthwise/8x56x56x128", square(8, 56, 128, 128)},
-                                    Case{"31/depthwise/16x400x256", series(256, 31, 1, 256)},
-                                    Case{"3/dilation:8/16x400x128", series(128, 3, 8, 1)}}) {
+  for (auto const& [name, shape] :
+       {Case{"3x3/8x28x28x128", square(8, 28, 128, 1)}, Case{"3x3/groups:32/8x28x28x128", square(8, 28, 128, 32)},
+        Case{"3x3/depthwise/8x56x56x128", square(8, 56, 128, 128)},
+        Case{"31/depthwise/16x400x256", series(256, 31, 1, 256)},
+        Case{"3/dilation:8/16x400x128", series(128, 3, 8, 1)}}) {
     for (std::string const direction : {"forward", "backward"}) {
       auto const full = "convolution/" + direction + "/" + name;
       auto const add_engine = [&, shape = shape]<class Plans>(std::string const& engine, std::type_identity<Plans>) {

@@ -216,8 +216,7 @@ void lockstep_bench::register_benchmarks() {
   });
   add_peer(backward + "zipf/new_gradient", "pytorch", pytorch_text("embedding_backward"));
   add_pass(backward + "zipf/planned_by_a_worker", zipf, [](Text& layer) { layer.backward(Write::add); });
-  add_pass(backward + "zipf/planned_by_a_worker/peer:roof", zipf,
-           [](Text& layer) { layer.copy_backward(); });
+  add_pass(backward + "zipf/planned_by_a_worker/peer:roof", zipf, [](Text& layer) { layer.copy_backward(); });
   add_pass(backward + "uniform", uniform, planned);
   add_pass(backward + "uniform/peer:roof", uniform, [](Text& layer) { layer.copy_backward(); });
   add_pass(backward + "equal", equal, planned);

@@ -64,8 +64,8 @@ void lockstep_bench::register_benchmarks() {
         return Layer(memory::Stream<HostSpace>(pool, low ? &kernel::bfloat16_products : nullptr), m, n, k);
       });
       auto const add_product = [&, n = n, k = k](std::string const& product, auto pass) {
-        auto const name = "gemm/" + product + (low ? "/bfloat16" : "/float32") +
-                          parts({{"rows", m}, {"inputs", k}, {"outputs", n}});
+        auto const name =
+            "gemm/" + product + (low ? "/bfloat16" : "/float32") + parts({{"rows", m}, {"inputs", k}, {"outputs", n}});
         add_pass(name, layer, pass);
         add_peer(name, "pytorch", pytorch_kernel("linear_" + product, {m, n, k, low}));
       };

@@ -61,9 +61,8 @@ void lockstep_bench::register_benchmarks() {
                                {"channels", shape.channels},
                                {"groups", shape.groups}});
       add_pass(name, layer, pass);
-      add_peer(
-          name, "pytorch",
-          pytorch_kernel("group_norm_" + direction, {shape.rows, shape.positions, shape.channels, shape.groups}));
+      add_peer(name, "pytorch",
+               pytorch_kernel("group_norm_" + direction, {shape.rows, shape.positions, shape.channels, shape.groups}));
     };
     add_direction("forward", [](Layer& norm) { norm.forward(); });
     add_direction("backward", [](Layer& norm) { norm.backward(); });

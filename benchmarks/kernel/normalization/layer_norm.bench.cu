@@ -58,9 +58,9 @@ void add_norms(std::string const& type, Index rows, Index width) {
                                 o.matrix(o.dx), o.statistics(), o.matrix(o.y));
   });
   add_one("layer_norm/backward", 3, [](Stream stream, Operands<T>& o) {
-    Kernel::template backward<T>(stream, o.matrix(o.y), o.matrix(o.x), o.statistics(), {}, o.vector(0),
-                                 o.matrix(o.dx), Write::overwrite, {}, Write::overwrite, o.vector(2), Write::overwrite,
-                                 o.vector(3), Write::overwrite, o.partial.data());
+    Kernel::template backward<T>(stream, o.matrix(o.y), o.matrix(o.x), o.statistics(), {}, o.vector(0), o.matrix(o.dx),
+                                 Write::overwrite, {}, Write::overwrite, o.vector(2), Write::overwrite, o.vector(3),
+                                 Write::overwrite, o.partial.data());
   });
   add_one("bias_gradient", 1, [](Stream stream, Operands<T>& o) {
     Bias::template backward<T>(stream, o.matrix(o.y), o.vector(2), Write::overwrite, o.bias_partial.data());

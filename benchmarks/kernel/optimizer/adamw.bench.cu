@@ -23,8 +23,7 @@ void lockstep_bench::register_benchmarks() {
                  m = device_buffer<float>(count), v = device_buffer<float>(count);
       return [=] {
         float* const states[] = {m->data(), v->data()};
-        optim::AdamW{}.step(stream,
-                            optim::Slice<float, CudaSpace>{0, count, values->data(), gradients->data(), states},
+        optim::AdamW{}.step(stream, optim::Slice<float, CudaSpace>{0, count, values->data(), gradients->data(), states},
                             scalars->data());
       };
     });

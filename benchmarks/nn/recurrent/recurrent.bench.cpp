@@ -85,8 +85,7 @@ void lockstep_bench::register_benchmarks() {
     bool const varied = lengths == Lengths::varied;
     auto const name = kind + "/forward_backward/lengths:" + (varied ? "varied" : "equal") +
                       parts({{"rows", s.rows}, {"length", s.length}, {"inputs", s.inputs}, {"width", s.width}});
-    add_pass(name,
-             Shared([=] { return Trial<Layer>(pool, Layer(s.inputs, s.width), s.rows, s.length, lengths); }),
+    add_pass(name, Shared([=] { return Trial<Layer>(pool, Layer(s.inputs, s.width), s.rows, s.length, lengths); }),
              [](Trial<Layer>& trial) { trial.step(); });
     add_peer(name, "pytorch",
              pytorch_kernel("recurrent", {kind == "lstm", s.rows, s.length, s.inputs, s.width, varied}));

@@ -61,10 +61,12 @@ double seconds_of_sums(Index count, Sum const& sum) {
 
 template <class Sum>
 void add_sum(std::string const& name, Sum sum) {
-  add(name, [sum](benchmark::State& state) {
-    while (state.KeepRunningBatch(state.max_iterations))
-      state.SetIterationTime(seconds_of_sums(state.max_iterations, sum));
-  })->UseManualTime()
+  add(name,
+      [sum](benchmark::State& state) {
+        while (state.KeepRunningBatch(state.max_iterations))
+          state.SetIterationTime(seconds_of_sums(state.max_iterations, sum));
+      })
+      ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);
 }
 
@@ -74,8 +76,7 @@ void lockstep_bench::register_benchmarks() {
   std::string const name = "row_exchange/ranks:2/ids:zipf";
   add_sum(name, [](auto& communicator, auto& exchange, float* gradients) { exchange.sum(communicator, gradients); });
   add_sum(name + "/peer:dense", [](auto& communicator, auto&, float* gradients) {
-    comm::CollectiveOperation operation{
-        ElementType::float32, gradients, vocabulary * width, comm::Reduction::sum, {}};
+    comm::CollectiveOperation operation{ElementType::float32, gradients, vocabulary * width, comm::Reduction::sum, {}};
     communicator.start(operation);
     communicator.finish();
   });
