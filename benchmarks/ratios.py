@@ -142,14 +142,14 @@ def rows_of(program, benchmarks):
         exact = all(run.get("iterations") == 1 and run.get("counts_only") for run in ours.runs)
         pairs = min([len(ours.runs), len(theirs.runs), *map(len, ratios.values())])
         if not ratios or pairs < 3 and not exact:
-            missing.append(f"{ours.name} against {theirs.peer}: no ratio: fewer than 3 pairs of runs; the machine changed "
-                           f"its state in {ours.dropped} and {theirs.dropped} runs")
+            missing.append(f"{ours.name} against {theirs.peer}: no ratio: fewer than 3 pairs of runs; the machine "
+                           f"changed its state in {ours.dropped} and {theirs.dropped} runs")
             continue
         for what, values in ratios.items():
             case = ours.name + (f", {what}" if what else "")
             speeds_text = ("", "") if what else (shown(ours), shown(theirs))
-            rows.append([program, case, theirs.peer, *(quantile(values, share) for share in (0.5, 0.25, 0.75)), len(values),
-                         *speeds_text])
+            quartiles = [quantile(values, share) for share in (0.5, 0.25, 0.75)]
+            rows.append([program, case, theirs.peer, *quartiles, len(values), *speeds_text])
     return rows, missing
 
 
@@ -217,7 +217,8 @@ def plot(program, benchmarks, folder):
         print(f"no plot: gnuplot is not installed (Debian: gnuplot-nox); {path} is not drawn")
         return
     lines = [f"set terminal svg size {560 * len(panels)},460 font 'sans,12' background 'white'", f"set output '{path}'",
-             "set logscale xy", "set grid", "set key outside below noenhanced", f"set xlabel '{x_label}'", f"set ylabel '{y_label}'",
+             "set logscale xy", "set grid", "set key outside below noenhanced", f"set xlabel '{x_label}'",
+             f"set ylabel '{y_label}'",
              "set format x '%.0s %cB'", f"set multiplot layout 1,{len(panels)}"]
     for panel, series in sorted(panels.items()):
         lines.append(f"set title '{program.rsplit('/', 1)[1]}, {panel} {unit}' noenhanced")
