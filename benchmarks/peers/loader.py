@@ -176,7 +176,7 @@ def answer_with_fastest(what, candidates):
     for name, make in candidates:
         tried = make()
         tried.measure(2)
-        rate = tried.rate(0.3)
+        rate = tried.rate(0.2)
         print(f"  {what}: PyTorch {name}: {rate * tried.batch:.0f} samples/s", file=sys.stderr)
         if rate > most:
             best, most = tried, rate

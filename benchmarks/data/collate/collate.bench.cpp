@@ -200,7 +200,7 @@ void add_clips() {
         return data::ArrayDataset{data::ArrayMember{&Clip::pixels, mapped ? array.mapped(mapped_reads) : array}};
       });
       PyTorch pytorch;
-      if (!mapped) pytorch = {"clips", "default,written", [file] { return (*file)->path(); }};
+      if (!mapped && folder == nullptr) pytorch = {"clips", "default,written", [file] { return (*file)->path(); }};
       add_case(
           std::string("collate/clips") + (mapped ? "/mapped" : "") + (folder == nullptr ? "" : "/tmpfs"), set, 32,
           data::PadCollate{}, [] { return std::size_t{160} * 17 * 256 * 256; },
