@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,14 +55,27 @@ auto batch_of(Index rows) {
   return one_batch(std::move(samples), data::PadCollate{});
 }
 
+struct Predict {
+  torch::Tensor operator()(Net& net, auto const& batch) const {
+    return net.forward(interop::tensor_of(batch[&Sample::x]));
+  }
+};
+struct Loss {
+  auto operator()(torch::Tensor const& logits, auto const& batch) const {
+    auto const sum = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
+    return interop::TorchLoss{
+        torch::nn::functional::cross_entropy(logits, interop::tensor_of(batch[&Sample::label]), sum), batch.rows()};
+  }
+};
+
 /// Our policy's step and passes of a module, and a user's own.
 class Trial {
  public:
   Trial(std::int64_t width, int depth, Index rows)
-      : make_([=] { return std::make_shared<Net>(width, depth); }),
-        model_{make_, predict, loss, interop::TorchRandom::as_is},
+      : model_{[=] { return std::make_shared<Net>(width, depth); }, Predict{}, Loss{}, interop::TorchRandom::as_is},
         replica_(model_, layout_, {.threads = 1}),
         ours_(parallel::SingleDevice{.threads = 1}, model_, batch_of(rows)),
+        net_(std::make_shared<Net>(width, depth)),
         loader_(batch_of(rows)),
         held_(first()) {}
   Trial(Trial const&) = delete;
@@ -74,7 +86,7 @@ class Trial {
   void their_passes() {
     optimizer_.zero_grad();
     auto const& batch = held_.batches()[0];
-    auto const one = loss(predict(*net_, batch), batch);
+    auto const one = Loss{}(Predict{}(*net_, batch), batch);
     (one.sum / one.weight).backward();
   }
   void their_step() {
@@ -83,28 +95,19 @@ class Trial {
   }
 
  private:
-  static constexpr auto predict = [](Net& net, auto const& batch) {
-    return net.forward(interop::tensor_of(batch[&Sample::x]));
-  };
-  static constexpr auto loss = [](torch::Tensor const& logits, auto const& batch) {
-    auto const sum = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
-    return interop::TorchLoss{
-        torch::nn::functional::cross_entropy(logits, interop::tensor_of(batch[&Sample::label]), sum), batch.rows()};
-  };
   using Loader = decltype(batch_of(1));
-  using Make = std::function<std::shared_ptr<Net>()>;
-  using Model = decltype(interop::Torch{std::declval<Make>(), predict, loss, interop::TorchRandom::as_is});
+  using Model = interop::Torch<Net, Predict, Loss>;
+
   typename Loader::HeldBatches first() {
     loader_.start({}, 0, 0, 1);
     return loader_.next();
   }
 
-  Make make_;
   Model model_;
   nn::ParameterLayout layout_ = nn::ParameterLayout::of(model_);
   parallel::Replica<Model> replica_;
   Training<parallel::SingleDevice, Model, Loader> ours_;
-  std::shared_ptr<Net> net_ = make_();
+  std::shared_ptr<Net> net_;
   Loader loader_;
   typename Loader::HeldBatches held_;
   torch::optim::AdamW optimizer_{net_->parameters(), torch::optim::AdamWOptions(3e-4)};
