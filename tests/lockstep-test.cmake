@@ -258,8 +258,16 @@ endfunction()
 # lockstep_compile_fail(folder/name): see compile_fail/check.cmake.
 function(lockstep_compile_fail name)
   lockstep_compile_fail_test(${name} -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp")
+  set_property(DIRECTORY APPEND PROPERTY LOCKSTEP_CONTROLS ${name})
   set_tests_properties(compile_fail/${name} PROPERTIES FIXTURES_REQUIRED compile_fail)
 endfunction()
+function(lockstep_compile_fail_controls)
+  get_property(names DIRECTORY PROPERTY LOCKSTEP_CONTROLS)
+  list(JOIN names "," names)
+  lockstep_compile_fail_test(controls -D "CONTROLS=${names}")
+  set_tests_properties(compile_fail/controls PROPERTIES FIXTURES_REQUIRED compile_fail COST 100)
+endfunction()
+cmake_language(DEFER CALL lockstep_compile_fail_controls)
 function(lockstep_compile_fail_test name)
   add_test(
     NAME compile_fail/${name}

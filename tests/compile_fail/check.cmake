@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles SOURCE unchanged, which must succeed, and then once per line
+# Compiles SOURCE once per line
 #   // CASE name: text
 # with -DCASE_name, which must fail with `text` in the first line that says "error:". If SOURCE has a line
 #   // LINES number
 # the output must have at most that many lines, without source excerpts, which are longer in g++ 14 than in g++ 12, and
 # without the trail of includes. It must have one error; the compiler does not stop at the first. So the sentence that a
-# user reads is tested, next to a control, which shows that the rest of the file is correct. Without SOURCE, compiles the
-# includes of all sources in this folder into the folder WORK, where the other calls use them.
-if(NOT SOURCE)
+# user reads is tested.
+#
+# With CONTROLS, compiles these sources without a case, which must succeed and shows that the rest of each is correct.
+# They are namespaces of one translation unit, unless they specialize templates of the library.
+#
+# Without both, compiles the includes of all sources in this folder into the folder WORK, for the other calls.
+if(NOT SOURCE AND NOT CONTROLS)
   set(includes "")
   file(GLOB_RECURSE sources "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
   foreach(source IN LISTS sources)
@@ -19,6 +23,31 @@ if(NOT SOURCE)
   file(WRITE "${WORK}/includes.hpp" "${includes}\n")
   execute_process(COMMAND ${COMPILE} -x c++-header "${WORK}/includes.hpp" -o "${WORK}/includes.hpp.gch"
                   COMMAND_ERROR_IS_FATAL ANY)
+  return()
+endif()
+
+list(APPEND COMPILE -fsyntax-only -include "${WORK}/includes.hpp")
+if(CONTROLS)
+  string(REPLACE "," ";" CONTROLS "${CONTROLS}")
+  set(joined "")
+  set(last "")
+  foreach(name IN LISTS CONTROLS)
+    set(include "#include \"${CMAKE_CURRENT_LIST_DIR}/${name}.cpp\"\n")
+    file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/${name}.cpp" specializes REGEX "^namespace lockstep ")
+    if(specializes)
+      string(APPEND last "${include}")
+    else()
+      string(MAKE_C_IDENTIFIER "control_${name}" namespace)
+      string(APPEND joined "namespace ${namespace} {\n${include}}\n")
+    endif()
+  endforeach()
+  file(WRITE "${WORK}/controls.cpp" "${joined}${last}")
+  execute_process(COMMAND ${COMPILE} "${WORK}/controls.cpp" RESULT_VARIABLE failed ERROR_VARIABLE says)
+  if(failed)
+    message(FATAL_ERROR "A control, a source without a case, does not compile:\n${says}")
+  endif()
+  list(LENGTH CONTROLS count)
+  message(STATUS "${count} controls")
   return()
 endif()
 
@@ -36,13 +65,6 @@ list(LENGTH cases count)
 if(NOT count EQUAL expected)
   message(FATAL_ERROR "${SOURCE} asks for ${expected} names as defined(CASE_name), and has ${count} lines like "
                       "`// CASE name: text`, of which each is to be whole, with its brackets in pairs")
-endif()
-
-list(APPEND COMPILE -fsyntax-only -include "${WORK}/includes.hpp")
-
-execute_process(COMMAND ${COMPILE} "${SOURCE}" RESULT_VARIABLE failed ERROR_VARIABLE says)
-if(failed)
-  message(FATAL_ERROR "The control, ${SOURCE} without a case, does not compile:\n${says}")
 endif()
 
 file(STRINGS "${SOURCE}" most REGEX "^// LINES [0-9]+$")
@@ -77,4 +99,4 @@ foreach(case IN LISTS cases)
     message(SEND_ERROR "case ${name}: takes ${lines} lines to say so, and may take ${most}:\n${says}")
   endif()
 endforeach()
-message(STATUS "${count} cases and their control")
+message(STATUS "${count} cases")
