@@ -234,6 +234,7 @@ TEST_CASE("NCCL connects ranks with one GPU each, unless --engine says otherwise
 
   CHECK(contains(refused({"--engine", "nccl"}, {}, {}), "NCCL joins GPUs"));
   CHECK(parse({"--master-addr", "n1", "--master-port", "7"}).master_address == "n1");
+  CHECK(parse({"--require-secret"}).launch_options.require_secret);
   CHECK(contains(refused({"--host-timeout", "1"}), "--host-timeout 1: must be a number from 2 to 3600"));
   CHECK(contains(refused({"--engine", "nccl"}, {}, apart), "built without NCCL"));
   CHECK(contains(refused({"--engine", "nccl", "--parallel", "dp"}, {}, two), "--parallel dp: only ranks are joined"));
