@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -167,8 +166,11 @@ double processor_time() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 long resident_bytes() {
-  long pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
+  long resident = 0;
+  if (auto* const file = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(file, "%*d %ld", &resident) != 1) resident = 0;
+    std::fclose(file);
+  }
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
