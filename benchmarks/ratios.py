@@ -133,6 +133,9 @@ def pairs_of(benchmarks):
 def rows_of(program, benchmarks):
     """Returns rows of the CSV file, and lines that state what is missing."""
     rows, missing = [], []
+    compared = {theirs.name for _, theirs in pairs_of(benchmarks)}
+    missing += [f"{name}: there is no run of {each.whose}" for name, each in benchmarks.items()
+                if each.peer and name not in compared]
     for ours, theirs in pairs_of(benchmarks):
         absent = [each for each in (ours, theirs) if not each.runs and each.reasons]
         if absent:

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/memory/buffer.hpp>
