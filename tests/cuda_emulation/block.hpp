@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -13,6 +12,26 @@
 #include <string>
 
 #include "device.hpp"
+
+// A fiber's saved position. The compiler's own jumps take a tenth of the C library's time, which sanitizers need.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace cuda_emulation {
+using Place = void* [5];
+}
+#define LOCKSTEP_SAVE_PLACE(place) __builtin_setjmp(place)
+#define LOCKSTEP_JUMP(place) __builtin_longjmp(place, 1)
+#define LOCKSTEP_OPTIMIZED [[gnu::optimize("O2")]]  // also in tests without optimization
+#define LOCKSTEP_APART [[gnu::noipa]]               // callers know nothing of it, as of a call that returns later
+#else
+#include <setjmp.h>
+namespace cuda_emulation {
+using Place = jmp_buf;
+}
+#define LOCKSTEP_SAVE_PLACE(place) _setjmp(place)
+#define LOCKSTEP_JUMP(place) _longjmp(place, 1)
+#define LOCKSTEP_OPTIMIZED
+#define LOCKSTEP_APART
+#endif
 
 /// Runs CUDA kernels on the host, with a fiber for each thread of a block, so that their logic can be tested without a
 /// GPU. Blocks run in sequence and threads in one order, reversed in the next launch, so an unordered sum or a missing
@@ -54,6 +73,7 @@ class Machine {
     std::lock_guard const lock(mutex_);
     blocks = grid;
     threads = block_size;
+    count_ = threads.x * threads.y;
     body_ = &body;
     // With exactly the launch's size, so that the address sanitizer finds accesses beyond the end.
     struct Shared {
@@ -74,11 +94,10 @@ class Machine {
     }
   }
 
-  void wait_for_block(Site site) { wait(block_barrier_, count(), site); }
+  LOCKSTEP_OPTIMIZED void wait_for_block(Site site) { wait(block_barrier_, count_, site); }
   /// Whole warps only: `mask` names the participating lanes.
-  void wait_for_warp(unsigned mask, Site site) {
-    if (mask != ~0u)
-      refuse_to_go_on("a warp meets at " + name(site) + " in parts; the emulation knows whole warps only");
+  LOCKSTEP_OPTIMIZED void wait_for_warp(unsigned mask, Site site) {
+    if (mask != ~0u) refuse_part(site);
     wait(warp_barriers_[current_ / warp_size], warp_size, site);
   }
 
@@ -86,12 +105,10 @@ class Machine {
   template <class T>
   T exchange(unsigned mask, T value, unsigned from, Site site) {
     static_assert(sizeof(T) <= sizeof(std::uint64_t));
-    if (from >= warp_size) refuse_to_go_on("lane " + std::to_string(from) + " is asked for at " + name(site));
-    auto* const warp = &exchanged_[current_ / warp_size * warp_size];
-    std::memcpy(&warp[current_ % warp_size], &value, sizeof value);
-    wait_for_warp(mask, site);
-    std::memcpy(&value, &warp[from], sizeof value);
-    wait_for_warp(mask, site);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    bits = exchange_bits(mask, bits, from, site);
+    std::memcpy(&value, &bits, sizeof value);
     return value;
   }
   [[nodiscard]] unsigned lane() const noexcept { return current_ % warp_size; }
@@ -109,34 +126,121 @@ class Machine {
 
   struct Fiber {
     ucontext_t start{};  // its entry point
-    jmp_buf here;        // its saved position
+    Place here{};        // its saved position
     std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
-    bool started = false, finished = true;
+    bool started = false;
   };
   struct Barrier {
     unsigned arrived = 0, opened = 0;
     Site site{};  // place of the threads that have arrived
   };
+  /// A thread of the running block.
+  struct Thread {
+    Fiber* fiber = nullptr;        // null before it starts
+    Barrier* waits_for = nullptr;  // while this has been opened `opened` times
+    unsigned opened = 0;
+    bool finished = false;
+  };
 
-  [[nodiscard]] unsigned count() const noexcept { return threads.x * threads.y; }
+  /// Each lane alternates between two places, so that no lane overwrites a value before the others have read it.
+  LOCKSTEP_OPTIMIZED std::uint64_t exchange_bits(unsigned mask, std::uint64_t bits, unsigned from, Site site) {
+    if (from >= warp_size) refuse_lane(from, site);
+    auto const own = current_;
+    auto* const all = exchanged_[exchanges_[own]++ % 2];
+    all[own] = bits;
+    wait_for_warp(mask, site);
+    return all[own / warp_size * warp_size + from];
+  }
 
-  void run_block() {
-    auto const threads_in_all = count();
-    while (made_ < threads_in_all) add_fiber();
-    for (unsigned i = 0; i < threads_in_all; ++i) fibers_[i]->finished = false;
-    for (unsigned left = threads_in_all; left > 0;) {
-      auto const before = progress_;
-      for (unsigned i = 0; i < threads_in_all; ++i) {
-        current_ = backwards_ ? threads_in_all - 1 - i : i;
-        auto& fiber = *fibers_[current_];
-        if (fiber.finished) continue;
-        thread = {current_ % threads.x, current_ / threads.x, 0};
-        resume(fiber);
-        if (fiber.finished) --left, ++progress_;
+  /// Threads run in sequence, each up to a barrier that others have not reached.
+  LOCKSTEP_OPTIMIZED void run_block() {
+    for (unsigned i = 0; i < count_; ++i) threads_[i] = {};
+    left_ = count_;
+    turn_ = count_ - 1;
+    choose();
+    threads_[current_].fiber = idle_fiber();
+    go_to(*threads_[current_].fiber, scheduler_);
+  }
+  /// Makes the next thread in sequence the current one, among the threads that can continue.
+  LOCKSTEP_OPTIMIZED void choose() {
+    for (unsigned tried = 0; tried < count_; ++tried) {
+      turn_ = turn_ + 1 < count_ ? turn_ + 1 : 0;
+      auto const number = backwards_ ? count_ - 1 - turn_ : turn_;
+      auto& next = threads_[number];
+      if (next.finished || (next.waits_for && next.waits_for->opened == next.opened)) continue;
+      next.waits_for = nullptr;
+      current_ = number;
+      thread.x = threads.y == 1 ? number : number % threads.x;
+      thread.y = threads.y == 1 ? 0 : number / threads.x;
+      return;
+    }
+    fail_of_waiting();
+  }
+  /// A fiber runs a thread, and then threads that have not started, of this block and of later ones.
+  [[noreturn]] LOCKSTEP_OPTIMIZED void live() {
+    auto& self = *threads_[current_].fiber;
+    for (;;) {
+      (*body_)();
+      threads_[current_].finished = true;
+      if (--left_ > 0) {
+        choose();
+        auto*& next = threads_[current_].fiber;
+        if (!next) {
+          next = &self;
+          continue;
+        }
+        idle_[idle_count_++] = &self;
+        switch_to(next->here, self.here);
+      } else {
+        idle_[idle_count_++] = &self;
+        switch_to(scheduler_, self.here);
       }
-      if (progress_ == before) fail_of_waiting();
     }
   }
+  LOCKSTEP_OPTIMIZED void wait(Barrier& barrier, unsigned expected, Site site) {
+    if (barrier.arrived == 0)
+      barrier.site = site;
+    else if (barrier.site.line != site.line || (barrier.site.file != site.file && !(barrier.site == site)))
+      refuse_sites(barrier.site, site);
+    if (++barrier.arrived == expected) {
+      barrier.arrived = 0;
+      ++barrier.opened;
+      return;
+    }
+    auto& self = threads_[current_];
+    self.waits_for = &barrier;
+    self.opened = barrier.opened;
+    choose();
+    auto*& next = threads_[current_].fiber;
+    if (!next) next = idle_fiber();
+    go_to(*next, self.fiber->here);
+  }
+
+  LOCKSTEP_OPTIMIZED Fiber* idle_fiber() { return idle_count_ > 0 ? idle_[--idle_count_] : add_fiber(); }
+  Fiber* add_fiber() {
+    auto* const fiber = fibers_[made_++] = new Fiber;
+    getcontext(&fiber->start);
+    fiber->start.uc_stack.ss_sp = fiber->stack.get();
+    fiber->start.uc_stack.ss_size = stack_bytes;
+    makecontext(
+        &fiber->start, [] { instance().live(); }, 0);
+    return fiber;
+  }
+  /// Continues the fiber, and saves the running one's position.
+  LOCKSTEP_OPTIMIZED void go_to(Fiber& fiber, Place& here) {
+    if (fiber.started) return switch_to(fiber.here, here);
+    fiber.started = true;
+    start(fiber, here);
+  }
+  /// Uses jumps, because a context switch asks the system for the signal mask each time.
+  LOCKSTEP_APART static void switch_to(Place& there, Place& here) {
+    if (LOCKSTEP_SAVE_PLACE(here) == 0) jump(there);
+  }
+  LOCKSTEP_APART static void start(Fiber& fiber, Place& here) {
+    if (LOCKSTEP_SAVE_PLACE(here) == 0) setcontext(&fiber.start);
+  }
+  [[noreturn]] LOCKSTEP_APART static void jump(Place& there) { LOCKSTEP_JUMP(there); }
+
   /// Reports a deadlock.
   [[noreturn]] void fail_of_waiting() {
     std::string where;
@@ -148,59 +252,27 @@ class Machine {
     refuse_to_go_on("threads of a block wait at " + where +
                     " for others, which wait elsewhere, have returned or do not exist");
   }
-
-  void add_fiber() {
-    auto& fiber = *(fibers_[made_++] = new Fiber);
-    getcontext(&fiber.start);
-    fiber.start.uc_stack.ss_sp = fiber.stack.get();
-    fiber.start.uc_stack.ss_size = stack_bytes;
-    makecontext(
-        &fiber.start, [] { instance().live(); }, 0);
+  [[noreturn]] static void refuse_sites(Site one, Site other) {
+    refuse_to_go_on("threads that should meet wait at " + name(one) + " and at " + name(other));
   }
-  /// Uses jumps, because a context switch asks the system for the signal mask each time.
-  void resume(Fiber& fiber) {
-    if (_setjmp(scheduler_) != 0) return;
-    if (fiber.started) _longjmp(fiber.here, 1);
-    fiber.started = true;
-    setcontext(&fiber.start);
+  [[noreturn]] static void refuse_part(Site site) {
+    refuse_to_go_on("a warp meets at " + name(site) + " in parts; the emulation knows whole warps only");
   }
-  void leave() {
-    if (_setjmp(fibers_[current_]->here) == 0) _longjmp(scheduler_, 1);
+  [[noreturn]] static void refuse_lane(unsigned from, Site site) {
+    refuse_to_go_on("lane " + std::to_string(from) + " is asked for at " + name(site));
   }
-  /// A fiber runs a thread of each block in sequence.
-  [[noreturn]] void live() {
-    for (;;) {
-      (*body_)();
-      fibers_[current_]->finished = true;
-      leave();
-    }
-  }
-
-  void wait(Barrier& barrier, unsigned expected, Site site) {
-    if (barrier.arrived == 0)
-      barrier.site = site;
-    else if (!(barrier.site == site))
-      refuse_to_go_on("threads that should meet wait at " + name(barrier.site) + " and at " + name(site));
-    auto const opened = barrier.opened;
-    if (++barrier.arrived == expected) {
-      barrier.arrived = 0;
-      ++barrier.opened;
-      ++progress_;
-    } else {
-      while (barrier.opened == opened) leave();
-    }
-  }
-
   [[nodiscard]] static std::string name(Site site) { return std::string(site.file) + ":" + std::to_string(site.line); }
 
   std::mutex mutex_;
-  jmp_buf scheduler_;
-  Fiber* fibers_[max_threads] = {};  // plain pointers: every wait uses them, also in tests without optimization
-  unsigned made_ = 0;                // number of created fibers
+  Place scheduler_{};
+  Thread threads_[max_threads] = {};  // plain arrays: every wait uses them, also in tests without optimization
+  unsigned count_ = 0, left_ = 0;     // threads of the block, and those that have not finished
+  unsigned turn_ = 0, current_ = 0;   // position of the running thread in the sequence, and its number
+  Fiber *fibers_[max_threads] = {}, *idle_[max_threads] = {};
+  unsigned made_ = 0, idle_count_ = 0;
   Barrier block_barrier_, warp_barriers_[max_threads / warp_size];
-  std::uint64_t exchanged_[max_threads] = {};
-  std::uint64_t progress_ = 0;
-  unsigned current_ = 0;
+  std::uint64_t exchanged_[2][max_threads] = {};
+  unsigned char exchanges_[max_threads] = {};
   bool backwards_ = true;
   std::function<void()> const* body_ = nullptr;
   std::byte* dynamic_shared_ = nullptr;
