@@ -132,7 +132,7 @@ function(lockstep_cuda_test name)
     set(missing "an nvcc of version 12 or later")
   elseif(test_WITH AND NOT TARGET ${test_WITH})
     string(REPLACE "lockstep::" "the component " missing "${test_WITH}")
-  elseif(program STREQUAL "parallel/all" AND NOT lockstep_gpus AND NOT LOCKSTEP_KIT AND NOT LOCKSTEP_TEST_PTX)
+  elseif(program MATCHES "^(kernel|parallel)/[a-z]+$" AND NOT (lockstep_gpus OR LOCKSTEP_KIT OR LOCKSTEP_TEST_PTX))
     set(missing "a GPU") # nvcc only compiles it, to PTX
     lockstep_cuda_test_ptx()
   else()
