@@ -25,9 +25,8 @@ calls_of_loops() {
     END { if (!seen) print "no loop has the requested name" }'
 }
 
-build plain -O2 &
+build plain -O2
 build native -O2 -march=native
-wait $!
 plain=$("$folder/plain") native=$("$folder/native")
 if [[ -z $plain || $native != "$plain" ]]; then
   echo "-O2 gives the parameters $plain, and with -march=native $native" >&2
