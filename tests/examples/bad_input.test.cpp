@@ -114,7 +114,8 @@ TEST_CASE("a pipe in place of a file is refused at once, before and after ranks 
     arguments.insert(arguments.end(), {"--data", good, "--d-model", "16", "--max-steps", "1"});
     auto const outcome = run_example("text_classification", arguments, 20);
     CHECK(outcome.exit_code == 2);
-    CHECK_MESSAGE(contains(outcome.err, ": is not a regular file; every rank reads it, so copy it to one"), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, ": is not a regular file; every rank reads it, so copy it to one"),
+                  outcome.err);
   }
 }
 

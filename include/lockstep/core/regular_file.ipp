@@ -15,7 +15,8 @@ LOCKSTEP_INLINE RegularFile open_regular_file(std::string const& path, char cons
   }
   if (::fstat(out.file.get(), &out.status) != 0)
     throw DataError(path + ": cannot be examined: " + system_message(errno));
-  if (S_ISDIR(out.status.st_mode)) throw DataError(path + ": cannot be read, since it is a directory; give a file in it");
+  if (S_ISDIR(out.status.st_mode))
+    throw DataError(path + ": cannot be read, since it is a directory; give a file in it");
   if (!S_ISREG(out.status.st_mode))
     throw DataError(path + ": is not a regular file; every rank reads it, so copy it to one");
   return out;

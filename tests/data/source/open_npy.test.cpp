@@ -74,7 +74,7 @@ TEST_CASE("damaged and unreadable files are refused with file and reason") {
   for (auto const* key : {"'descr': '<f4', ", "'fortran_order': False, ", "'shape': (1,), "})
     refused(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), " + std::string(key) + "}", "abcd"), "twice");
   refused(npy_of("<f4", "(1,)", "abcdefgh"), "of shape [1] is followed by 4 other bytes");
-  refused(npy("{'descr': '<f4', 'shape': (1,)} + 1", "abcd"), "goes on after its closing brace");
+  refused(npy("{'descr': '<f4', 'shape': (1,)} + 1", "abcd"), "continues after its closing brace");
   refused(npy("{'descr': '<f4', 'shape': (1,)" + std::string(70'000, ' ') + "}", "abcd", 2),
           "claims that the header has 70031 bytes, and at most 65535 are read");
   refused(npy("{'descr': '<f4", ""), "a quote that does not close");

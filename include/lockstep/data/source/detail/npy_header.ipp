@@ -29,7 +29,7 @@ LOCKSTEP_INLINE NpyHeader::NpyHeader(DataFile const& file, std::string_view text
     }
   }
   space();
-  if (at_ < text_.size()) fail("its header goes on after its closing brace, at character " + std::to_string(at_));
+  if (at_ < text_.size()) fail("its header continues after its closing brace, at character " + std::to_string(at_));
   if (!has_type_ || !has_shape_) fail("its header lacks descr or shape");
   // An array with at most one extent other than 1 has the same bytes in both orders.
   if (by_columns_ && std::count_if(shape.begin(), shape.end(), [](Index extent) { return extent != 1; }) > 1)
