@@ -130,17 +130,30 @@ TEST_CASE("a file of some bytes that claims gigabytes is refused, and takes no m
     refused(length(claimed) + "{", large, [&] { static_cast<void>(train::load_text(path, "x")); });
   }
   refused("\x93NUMPY\2\0\0\0\0\xf0{"s, large, [&] { static_cast<void>(data::open_npy(path)); });
-  // A long name of 5 GiB, of pax and of GNU tar.
-  for (char const type : {'L', 'x'}) {
+  auto const tar_header = [](char type, char const* bytes) {
     std::string header(512, '\0');
-    header.replace(0, 4, "name").replace(124, 11, "50000000000").replace(148, 8, 8, ' ');
+    header.replace(0, 4, "name").replace(124, 11, bytes).replace(148, 8, 8, ' ');
     header[156] = type;
     std::uint64_t sum = 0;
     for (char const c : header) sum += static_cast<unsigned char>(c);
     for (std::size_t i = 6; i-- > 0; sum /= 8) header[148 + i] = static_cast<char>('0' + sum % 8);
-    refused(header, std::uint64_t{8} << 30, [&] { data::TarDataset(path, data::TarIndex::memory); });
-  }
-  refused("lockstep tar index 4", large, [&] { data::TarDataset(path, data::TarIndex::memory); });
+    return header;
+  };
+  for (char const type : {'L', 'K', 'x'})  // a long name of 5 GiB, of GNU tar and of pax
+    refused(tar_header(type, "50000000000"), std::uint64_t{8} << 30,
+            [&] { data::TarDataset(path, data::TarIndex::memory); });
+  // An index of 6 GiB that begins and ends as the right one does.
+  auto const archive = folder / "a.tar", index = archive + ".index";
+  write_file(archive, tar_header('0', "00000000000") + std::string(1024, '\0'));
+  CHECK(data::TarDataset(archive).size() == 1);
+  auto const right = read_file(index);
+  write_file(index, right.substr(0, right.find('\n') + 1));
+  std::filesystem::resize_file(index, large);
+  std::ofstream(index, std::ios::binary | std::ios::app) << "\nend\n";
+  auto const with_index = heap_bytes.load();
+  heap_peak = with_index;
+  CHECK_THROWS_WITH_AS(data::TarDataset{archive}, doctest::Contains("is damaged; remove it"), DataError);
+  CHECK(heap_peak - with_index < (8L << 20));
   refused("{", large, [&] { static_cast<void>(json::parse(read_text_file(path, large), path)); });
   // A shard with a table of 2^30 samples, in its folder.
   write_file(folder / "index.json",
