@@ -155,11 +155,11 @@ TEST_CASE("a file of some bytes that claims gigabytes is refused, and takes no m
   CHECK_THROWS_WITH_AS(data::TarDataset{archive}, doctest::Contains("is damaged; remove it"), DataError);
   CHECK(heap_peak - with_index < (8L << 20));
   refused("{", large, [&] { static_cast<void>(json::parse(read_text_file(path, large), path)); });
-  // A shard with a table of 2^30 samples, in its folder.
+  // A shard with a table of 2^28 samples, in its folder.
   write_file(folder / "index.json",
              R"({"version":2,"shards":[{"version":2,"format":"mds","compression":null,"raw_data":{"basename":"file"},)"
-             R"("samples":1073741824,"column_names":["x"],"column_encodings":["str"],"column_sizes":[null]}]})");
-  refused("\0\0\0\x40\xff\xff\xff\xff"s, large, [&] { data::MdsDataset(folder.path().string()); });
+             R"("samples":268435456,"column_names":["x"],"column_encodings":["str"],"column_sizes":[null]}]})");
+  refused("\0\0\0\x10\x08\0\0\x40"s, large, [&] { data::MdsDataset(folder.path().string()); });
   // A directory of a zip archive of 5 GiB, by Zip64.
   std::string const end = "PK\6\6"s + std::string(36, '\0') + length(std::uint64_t{5} << 30) + length(100) +
                           "PK\6\7\0\0\0\0"s + length(large) + "\1\0\0\0"s + "PK\5\6"s + std::string(18, '\xff');
