@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`, and the package for find_package(lockstep). Optional targets are components:
-# find_package(lockstep 0.1 COMPONENTS compiled blas onednn zstd utf8proc tensorboard mpi app sentencepiece torch cuda cudnn nccl).
+# find_package(lockstep 0.1 COMPONENTS compiled compiled_cuda blas onednn zstd utf8proc tensorboard mpi app sentencepiece torch cuda cudnn nccl).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -16,7 +16,13 @@ install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINA
 # The libraries of the linked way, if they were built.
 install(TARGETS ${lockstep_compiled_targets} EXPORT lockstep-compiled ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
 install(EXPORT lockstep-compiled NAMESPACE lockstep:: FILE lockstep-compiled-targets.cmake DESTINATION "${lockstep_package}")
-install(FILES cmake/lockstep-config.cmake cmake/lockstep-compiled.cmake cmake/lockstep-blas.cmake cmake/lockstep-onednn.cmake
+if(TARGET lockstep_compiled_cuda)
+  install(TARGETS lockstep_compiled_cuda EXPORT lockstep-compiled-cuda ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
+  install(EXPORT lockstep-compiled-cuda NAMESPACE lockstep:: FILE lockstep-compiled-cuda-targets.cmake
+          DESTINATION "${lockstep_package}")
+endif()
+install(FILES cmake/lockstep-config.cmake cmake/lockstep-compiled.cmake cmake/lockstep-compiled_cuda.cmake
+              cmake/lockstep-blas.cmake cmake/lockstep-onednn.cmake
               cmake/lockstep-zstd.cmake cmake/lockstep-utf8proc.cmake cmake/lockstep-mpi.cmake cmake/lockstep-app.cmake
               cmake/lockstep-torch.cmake cmake/lockstep-cuda.cmake cmake/lockstep-cudnn.cmake
               cmake/lockstep-nccl.cmake cmake/lockstep-sentencepiece.cmake cmake/lockstep-tensorboard.cmake

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::compiled and lockstep::compiled_app: the linked way to use the library. Both define LOCKSTEP_COMPILED, with
+# lockstep::compiled and lockstep::compiled_app (and lockstep::compiled_cuda, in a file of its own): the linked way to use the library. Both define LOCKSTEP_COMPILED, with
 # which headers only declare what these static libraries contain. A program links one of them instead of
 # lockstep::lockstep or lockstep::app; a program that uses both ways does not link.
 #
@@ -24,7 +24,8 @@ if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
 endif()
 
 option(LOCKSTEP_BUILD_COMPILED "Build lockstep::compiled even if no target of this project links it" ${PROJECT_IS_TOP_LEVEL})
-set(LOCKSTEP_COMPILED_WITH blas onednn CACHE STRING "Compute libraries of lockstep::compiled: blas, onednn, both or none")
+set(LOCKSTEP_COMPILED_WITH blas onednn cudnn CACHE STRING
+    "Compute libraries of lockstep::compiled (blas, onednn) and of lockstep::compiled_cuda (cudnn): any of them or none")
 option(LOCKSTEP_COMPILED_FOR_ONE_SET "Compile lockstep::compiled for one instruction set, as tests do" OFF)
 mark_as_advanced(LOCKSTEP_COMPILED_FOR_ONE_SET)
 set(lockstep_compiled_warnings "")
@@ -42,7 +43,7 @@ function(lockstep_add_compiled name)
   endif()
   target_link_libraries(${name} PUBLIC ${compiled_LINK})
   target_link_options(${name} INTERFACE LINKER:--as-needed) # programs without convolutions do not load oneDNN
-  target_compile_options(${name} PRIVATE ${lockstep_compiled_warnings})
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${lockstep_compiled_warnings}>)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                                            VISIBILITY_INLINES_HIDDEN ON)
   if(NOT LOCKSTEP_BUILD_COMPILED)
@@ -59,7 +60,7 @@ list(FILTER lockstep_sources EXCLUDE REGEX "/app[a-z_]*[.]cpp$")
 list(FILTER lockstep_app_sources INCLUDE REGEX "/app[a-z_]*[.]cpp$")
 set(lockstep_compiled_link lockstep::lockstep)
 foreach(component IN LISTS LOCKSTEP_COMPILED_WITH)
-  if(TARGET lockstep::${component})
+  if(TARGET lockstep::${component} AND NOT component STREQUAL "cudnn")
     list(APPEND lockstep_compiled_link lockstep::${component})
   endif()
 endforeach()
