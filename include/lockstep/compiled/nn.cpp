@@ -4,3 +4,12 @@
 #include <lockstep/nn/embedding/fused_embedding.ipp>
 #include <lockstep/nn/module/gradient_check.ipp>
 #include <lockstep/nn/module/initialize.ipp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+LOCKSTEP_FUSED_EMBEDDING(float, HostSpace);
+LOCKSTEP_FUSED_EMBEDDING(double, HostSpace);
+LOCKSTEP_FUSED_EMBEDDING(bfloat16, HostSpace);
+LOCKSTEP_FUSED_EMBEDDING(float16, HostSpace);
+
+}}}  // namespace lockstep::nn

@@ -2,7 +2,7 @@
 #include <lockstep/nn/linear/linear.ipp>
 #include <lockstep/nn/normalization/layer_norm.ipp>
 #include <lockstep/nn/normalization/rms_norm.ipp>
-#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/pooling/pooling.ipp>
 #include <lockstep/nn/transformer/feed_forward.ipp>
 #include <lockstep/nn/transformer/gated_feed_forward.ipp>
 #include <lockstep/nn/transformer/transformer_decoder.ipp>
@@ -10,9 +10,24 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-LOCKSTEP_MEAN_POOL(template, float);
-LOCKSTEP_MEAN_POOL(template, double);
-LOCKSTEP_MEAN_POOL(template, bfloat16);
-LOCKSTEP_MEAN_POOL(template, float16);
+#define LOCKSTEP_LAYERS(Number)                    \
+  LOCKSTEP_LINEAR(Number, HostSpace);              \
+  LOCKSTEP_LAYER_NORM(Number, HostSpace);          \
+  LOCKSTEP_RMS_NORM(Number, HostSpace);            \
+  LOCKSTEP_FEED_FORWARD(Number, HostSpace);        \
+  LOCKSTEP_GATED_FEED_FORWARD(Number, HostSpace);  \
+  LOCKSTEP_TRANSFORMER_DECODER(Number, HostSpace); \
+  LOCKSTEP_TRANSFORMER_ENCODER(Number, HostSpace); \
+  LOCKSTEP_MEAN_POOL(Number, HostSpace)
+LOCKSTEP_LAYERS(float);
+LOCKSTEP_LAYERS(double);
+LOCKSTEP_LAYERS(bfloat16);
+LOCKSTEP_LAYERS(float16);
+LOCKSTEP_LINEAR_EXACT(float, HostSpace);
+LOCKSTEP_LINEAR_EXACT(double, HostSpace);
+LOCKSTEP_LAYER_NORM_EXACT(float, HostSpace);
+LOCKSTEP_LAYER_NORM_EXACT(double, HostSpace);
+LOCKSTEP_FEED_FORWARD_EXACT(float, HostSpace);
+LOCKSTEP_FEED_FORWARD_EXACT(double, HostSpace);
 
 }}}  // namespace lockstep::nn

@@ -10,7 +10,9 @@
 /// lockstep::compiled defines, headers only declare their longer functions, and a library is linked. LOCKSTEP_INLINE
 /// begins a function in an implementation file (.ipp).
 #if defined(LOCKSTEP_COMPILED)
+#if !defined(LOCKSTEP_INLINE)
 #define LOCKSTEP_INLINE
+#endif
 #define LOCKSTEP_ABI_WAY _linked
 #else
 #define LOCKSTEP_INLINE inline
@@ -30,7 +32,7 @@
 #else
 #define LOCKSTEP_ABI_ONEDNN
 #endif
-#if defined(LOCKSTEP_CUDNN)
+#if defined(LOCKSTEP_CUDNN) && !defined(LOCKSTEP_COMPILED)  // linked, only lockstep::compiled_cuda depends on it
 #define LOCKSTEP_ABI_CUDNN _cudnn
 #else
 #define LOCKSTEP_ABI_CUDNN

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/convolution/upsample.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
@@ -11,24 +11,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <>
 struct Upsample<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
-  static void forward(Stream stream, UpsampleShape const& s, Vector<Scalar const> x, Vector<Scalar> y) {
-    detail::for_elements("kernel::Upsample::forward", stream, y.size(), [=] __device__(Index i) {
-      auto const positions = elements(s.result()), at = i / s.channels;
-      y.data[i] = x.data[at / positions * s.input_size() + s.source(at % positions) * s.channels + i % s.channels];
-    });
-  }
+  static void forward(Stream stream, UpsampleShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
 
   template <class Scalar>
-  static void backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write) {
-    detail::for_elements("kernel::Upsample::backward", stream, dx.size(), [=] __device__(Index i) {
-      using Sum = Accumulate<Scalar>;
-      auto const positions = elements(s.extent), at = i / s.channels;
-      Sum sum = write == Write::add ? static_cast<Sum>(dx.data[i]) : Sum{0};
-      auto const* const sample = dy.data + at / positions * s.output_size() + i % s.channels;
-      s.for_copies(at % positions, [&](Index copy) { sum += static_cast<Sum>(sample[copy * s.channels]); });
-      dx.data[i] = static_cast<Scalar>(sum);
-    });
-  }
+  static void backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write);
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/convolution/upsample.icuh>
+#endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/elementwise/channel_bias.hpp>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
@@ -13,23 +12,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <>
 struct ChannelBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
-  static void forward(Stream stream, Vector<Scalar const> bias, Matrix<Scalar> y) {
-    using Sum = Accumulate<Scalar>;
-    detail::for_elements("kernel::ChannelBias::forward", stream, y.size(), [=] __device__(Index i) {
-      y.data[i] = static_cast<Scalar>(static_cast<Sum>(y.data[i]) + static_cast<Sum>(bias.data[i % y.extent[1]]));
-    });
-  }
+  static void forward(Stream stream, Vector<Scalar const> bias, Matrix<Scalar> y);
 
-  [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept {
-    return detail::column_partials(rows, channels);
-  }
+  [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept;
 
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Vector<Accumulate<Scalar>> dbias, Write write,
-                       Accumulate<Scalar>* partial) {
-    detail::sum_matrix_columns("kernel::ChannelBias::backward", stream, dy.extent[0], dy.extent[1], dy.data, partial,
-                               {dbias.data, write});
-  }
+                       Accumulate<Scalar>* partial);
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/elementwise/channel_bias.icuh>
+#endif

@@ -8,24 +8,13 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/gemm/detail/lt_products.cuh>
 #include <lockstep/kernel/gemm/gemm.hpp>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
 namespace detail {
-
-/// Computes c = beta * c + bias in each row; a null bias is skipped.
-template <class Scalar>
-void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<Scalar> beta, TensorView<Scalar, 2, CudaSpace> c,
-                   Scalar const* bias) {
-  for_elements("kernel::Gemm", stream, c.size(), [=] __device__(Index i) {
-    auto sum = bias ? static_cast<Accumulate<Scalar>>(bias[i % c.extent[1]]) : Accumulate<Scalar>{0};
-    if (beta != 0) sum += beta * static_cast<Accumulate<Scalar>>(c.data[i]);
-    c.data[i] = static_cast<Scalar>(sum);
-  });
-}
-
+struct LtProduct;
 }  // namespace detail
 
 /// Matrix products with cuBLASLt, queued on the stream. The stream keeps the handle, the workspace and the algorithm
@@ -42,18 +31,7 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, class Result = Scalar>
   static void multiply(Stream stream, Accumulate<Scalar> alpha, Matrix<Scalar const> a, Transpose a_transpose,
                        Matrix<Scalar const> b, Transpose b_transpose, Accumulate<Scalar> beta, Matrix<Result> c,
-                       std::type_identity_t<Result> const* bias = nullptr) {
-    auto kind = described(a, a_transpose, b, b_transpose, c);
-    if (c.empty()) return;
-    // cuBLASLt accepts no empty operands and no bias in double, and gets no unaligned bias.
-    bool const fused_bias = bias && kind.k > 0 && takes_bias<Scalar>(bias);
-    kind.with_bias = fused_bias;
-    if (kind.k > 0)
-      stream.persistent<detail::LtProducts>().multiply(stream, kind, alpha, a.data, b.data, beta, c.data,
-                                                       fused_bias ? bias : nullptr);
-    if (kind.k == 0 || (bias && !fused_bias))
-      detail::scale_and_add<Result>(stream, kind.k > 0 ? Accumulate<Scalar>{1} : beta, c, bias);
-  }
+                       std::type_identity_t<Result> const* bias = nullptr);
 
   /// Matrices of equal shape at equal distances, in elements; a distance of 0 repeats the first matrix.
   template <class Scalar>
@@ -73,26 +51,11 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, class Result>
   [[nodiscard]] static bool try_multiply_each(Stream stream, Index count, Each<Scalar const> a, Transpose a_transpose,
                                               Each<Scalar const> b, Transpose b_transpose, Accumulate<Scalar> beta,
-                                              Each<Result> c, EachVector<Result const> bias = {}) {
-    auto kind = described(a.first, a_transpose, b.first, b_transpose, c.first);
-    if (c.first.empty() || kind.k == 0 || a.stride < 0 || b.stride < 0 || c.stride < 0) return false;
-    kind.with_bias = bias.first != nullptr;
-    if (bias.first &&
-        (bias.stride < 0 || !takes_bias<Scalar>(bias.first) || !takes_bias<Scalar>(bias.first + bias.stride)))
-      return false;
-    kind.batch = {count, a.stride, b.stride, c.stride, bias.stride};
-    kind.alignment =
-        std::min(kind.alignment, alignment(a.first.data + a.stride, b.first.data + b.stride, c.first.data + c.stride));
-    return stream.persistent<detail::LtProducts>().try_multiply<Scalar, Result>(
-        stream, kind, 1, a.first.data, b.first.data, beta, c.first.data, bias.first);
-  }
+                                              Each<Result> c, EachVector<Result const> bias = {});
 
   /// Allows matrix products of floats on this stream to round their factors to TF32, which has 10 bits of fraction, for
   /// tensor cores; sums stay in float. Off by default. Products in other types do not change.
-  static void allow_tf32(Stream stream, bool allow) {
-    stream.persistent<detail::LtProducts>().allow_tf32(allow);
-    stream.memory_moved();  // recorded products keep their arithmetic
-  }
+  static void allow_tf32(Stream stream, bool allow);
 
   /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far.
   /// Later products use the fastest. The measurement uses matrices of its own. A kind whose matrices do not fit into
@@ -101,45 +64,25 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// @determinism not promised: two runs may choose differently and differ in bits; equal choices make their results
   /// equal
   /// @throws CudaError
-  [[nodiscard]] static std::string choose_by_time(Stream stream) {
-    auto choices = stream.persistent<detail::LtProducts>().choose_by_time(stream);
-    stream.memory_moved();  // the recorded products use the old algorithms
-    return choices.to_text();
-  }
+  [[nodiscard]] static std::string choose_by_time(Stream stream);
   /// Uses the choices that `choose_by_time` returned from then on. Ignores choices made on another kind of GPU or with
   /// another version of cuBLASLt. Products of other kinds keep their algorithm.
   /// @throws DataError if the text does not come from `choose_by_time`
-  static void take_choices(Stream stream, std::string const& choices) {
-    stream.persistent<detail::LtProducts>().take(detail::LtChoices::from_text(choices));
-    stream.memory_moved();
-  }
+  static void take_choices(Stream stream, std::string const& choices);
 
  private:
   template <class Scalar, class Result>
   [[nodiscard]] static detail::LtProduct described(Matrix<Scalar const> a, Transpose a_transpose,
-                                                   Matrix<Scalar const> b, Transpose b_transpose, Matrix<Result> c) {
-    bool const a_turned = a_transpose == Transpose::yes, b_turned = b_transpose == Transpose::yes;
-    auto const m = a.extent[a_turned ? 1 : 0], k = a.extent[a_turned ? 0 : 1];
-    auto const n = b.extent[b_turned ? 0 : 1], b_rows = b.extent[b_turned ? 1 : 0];
-    expect<ShapeError>(k == b_rows && c.extent[0] == m && c.extent[1] == n, [&] {
-      return "Gemm: op(A) is " + to_string(Extents<2>{m, k}) + ", op(B) is " + to_string(Extents<2>{b_rows, n}) +
-             " and C is " + to_string(c.extent) +
-             "; A's columns must equal B's rows, and C must have A's rows and B's columns";
-    });
-    return {detail::lt_type<Scalar>,          detail::lt_type<Result>, a_turned, b_turned, false, m, n, k,
-            alignment(a.data, b.data, c.data)};
-  }
+                                                   Matrix<Scalar const> b, Transpose b_transpose, Matrix<Result> c);
   /// Whether cuBLASLt may get this bias.
   template <class Scalar>
-  [[nodiscard]] static bool takes_bias(void const* bias) noexcept {
-    return !std::is_same_v<Scalar, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
-  }
+  [[nodiscard]] static bool takes_bias(void const* bias) noexcept;
   /// Returns the largest power of two up to 16 that divides all addresses. A larger alignment changes no algorithm.
-  [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept {
-    auto const bits = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
-                      reinterpret_cast<std::uintptr_t>(c) | 16;
-    return static_cast<std::uint32_t>(bits & (~bits + 1));
-  }
+  [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept;
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/gemm/gemm.icuh>
+#endif

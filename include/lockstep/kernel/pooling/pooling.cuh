@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/sum_sequences.cuh>
-#include <lockstep/kernel/pooling/detail/spread_sequences.cuh>
 #include <lockstep/kernel/pooling/pooling.hpp>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
@@ -15,52 +13,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <>
 struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
-  static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y) {
-    using Sum = Accumulate<Scalar>;
-    auto const width = y.extent[1];
-    detail::sum_sequences<Sum>(
-        "kernel::Pooling::mean", stream, layout, width,
-        [=] __device__(Index at) { return static_cast<Sum>(x.data[at]); },
-        [=] __device__(Index row, Index to, Sum sum) {
-          auto const tokens = layout.tokens(row);
-          y.data[to] = static_cast<Scalar>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
-        });
-  }
+  static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y);
 
   template <class Scalar>
   static void mean_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dy, Matrix<Scalar> dx,
-                            Write write) {
-    detail::spread_sequences(
-        "kernel::Pooling::mean_backward", stream, layout, dy.extent[1],
-        [=] __device__(Index row, Index slot) {
-          auto const tokens = layout.tokens(row);
-          return slot - layout.start(row) < tokens ? tokens : Index{0};
-        },
-        dy.data, dx.data, write);
-  }
+                            Write write);
 
   template <class Scalar>
   static void token(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<Scalar const> x,
-                    Matrix<Scalar> y) {
-    auto const width = y.extent[1];
-    detail::for_elements("kernel::Pooling::token", stream, y.size(), [=] __device__(Index i) {
-      auto const row = i / width;
-      y.data[i] =
-          layout.tokens(row) > 0 ? x.data[detail::pooled_slot(layout, row, which) * width + i % width] : Scalar{0};
-    });
-  }
+                    Matrix<Scalar> y);
 
   template <class Scalar>
   static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which,
-                             Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write) {
-    detail::spread_sequences(
-        "kernel::Pooling::token_backward", stream, layout, dy.extent[1],
-        [=] __device__(Index row, Index slot) {
-          bool const pooled = layout.tokens(row) > 0 && slot == detail::pooled_slot(layout, row, which);
-          return Index{pooled};
-        },
-        dy.data, dx.data, write);
-  }
+                             Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/pooling/pooling.icuh>
+#endif

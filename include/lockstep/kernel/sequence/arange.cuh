@@ -2,18 +2,19 @@
 #pragma once
 #include <cstdint>
 
-#include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/sequence/arange.hpp>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <>
 struct Arange<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, queued on the stream.
-  static void fill(Stream stream, std::int32_t first, Vector<std::int32_t> to) {
-    detail::for_elements("kernel::Arange", stream, to.size(),
-                         [=] __device__(Index i) { to.data[i] = first + static_cast<std::int32_t>(i); });
-  }
+  static void fill(Stream stream, std::int32_t first, Vector<std::int32_t> to);
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/sequence/arange.icuh>
+#endif

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/rounded_product.cuh>
-#include <lockstep/kernel/detail/sum_sequences.cuh>
 #include <lockstep/kernel/sequence/sequence_operation.hpp>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
@@ -16,31 +14,15 @@ template <>
 struct SequenceOperation<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Rule, class Scalar>
   static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar const> by,
-                  Matrix<Scalar> z, Write write) {
-    using Number = Accumulate<Scalar>;
-    auto const width = z.extent[1];
-    detail::for_elements(Rule::name, stream, z.size(), [=] __device__(Index i) {
-      auto const second = static_cast<Number>(by.data[layout.row_of(i / width) * width + i % width]);
-      auto const here = Rule{}(static_cast<Number>(x.data[i]), second);
-      z.data[i] =
-          static_cast<Scalar>(write == Write::add ? detail::rounded_sum(static_cast<Number>(z.data[i]), here) : here);
-    });
-  }
+                  Matrix<Scalar> z, Write write);
 
   template <class Rule, class Scalar>
   static void backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dz, Matrix<Scalar const> x,
-                       Matrix<Scalar> dby, Write write) {
-    using Number = Accumulate<Scalar>;
-    detail::sum_sequences<Number>(
-        Rule::name, stream, layout, dby.extent[1],
-        [=] __device__(Index at) {
-          auto const second = Rule::reads_second ? static_cast<Number>(x.data[at]) : Number{0};
-          return Rule{}(static_cast<Number>(dz.data[at]), second);
-        },
-        [=] __device__(Index, Index to, Number sum) {
-          dby.data[to] = static_cast<Scalar>(write == Write::add ? static_cast<Number>(dby.data[to]) + sum : sum);
-        });
-  }
+                       Matrix<Scalar> dby, Write write);
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED) || defined(__CUDACC__)
+#include <lockstep/kernel/sequence/sequence_operation.icuh>
+#endif

@@ -116,18 +116,13 @@ LOCKSTEP_INLINE void FusedEmbedding::backward_table(Context& c, Parts const& par
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_FUSED_EMBEDDING(Number)                                                                  \
-  template void FusedEmbedding::add_own_parameters(                                                       \
-      Context<Number, HostSpace>& context,                                                                \
-      decltype(detail::EmbeddingParts<Context<Number, HostSpace>>::inputs)& inputs) const;                \
-  template void FusedEmbedding::backward(Context<Number, HostSpace>& c,                                   \
-                                         detail::EmbeddingParts<Context<Number, HostSpace>> const& parts, \
-                                         VariableOf<Context<Number, HostSpace>, 2> out) const
-LOCKSTEP_FUSED_EMBEDDING(float);
-LOCKSTEP_FUSED_EMBEDDING(double);
-LOCKSTEP_FUSED_EMBEDDING(bfloat16);
-LOCKSTEP_FUSED_EMBEDDING(float16);
-#undef LOCKSTEP_FUSED_EMBEDDING
+#define LOCKSTEP_FUSED_EMBEDDING(Number, Space)                                                                  \
+  template void FusedEmbedding::add_own_parameters(                                                              \
+      Context<Number, Space>& context, decltype(detail::EmbeddingParts<Context<Number, Space>>::inputs)& inputs) \
+      const;                                                                                                     \
+  template void FusedEmbedding::backward(Context<Number, Space>& c,                                              \
+                                         detail::EmbeddingParts<Context<Number, Space>> const& parts,            \
+                                         VariableOf<Context<Number, Space>, 2> out) const
 #endif
 
 }}}  // namespace lockstep::nn

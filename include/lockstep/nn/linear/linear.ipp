@@ -135,96 +135,31 @@ LOCKSTEP_INLINE void Linear::backward_through_gelu(
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template TensorView<Operand<Context<float, HostSpace>> const, 2, typename Context<float, HostSpace>::Space>
-Linear::weight<Context<float, HostSpace>>(Staging<Context<float, HostSpace>>& work) const;
-template TensorView<Operand<Context<double, HostSpace>> const, 2, typename Context<double, HostSpace>::Space>
-Linear::weight<Context<double, HostSpace>>(Staging<Context<double, HostSpace>>& work) const;
-template TensorView<Operand<Context<bfloat16, HostSpace>> const, 2, typename Context<bfloat16, HostSpace>::Space>
-Linear::weight<Context<bfloat16, HostSpace>>(Staging<Context<bfloat16, HostSpace>>& work) const;
-template TensorView<Operand<Context<float16, HostSpace>> const, 2, typename Context<float16, HostSpace>::Space>
-Linear::weight<Context<float16, HostSpace>>(Staging<Context<float16, HostSpace>>& work) const;
-template TensorView<Operand<Context<float, HostSpace>> const, 1, typename Context<float, HostSpace>::Space>
-Linear::bias<Context<float, HostSpace>>(Staging<Context<float, HostSpace>>& work) const;
-template TensorView<Operand<Context<double, HostSpace>> const, 1, typename Context<double, HostSpace>::Space>
-Linear::bias<Context<double, HostSpace>>(Staging<Context<double, HostSpace>>& work) const;
-template TensorView<Operand<Context<bfloat16, HostSpace>> const, 1, typename Context<bfloat16, HostSpace>::Space>
-Linear::bias<Context<bfloat16, HostSpace>>(Staging<Context<bfloat16, HostSpace>>& work) const;
-template TensorView<Operand<Context<float16, HostSpace>> const, 1, typename Context<float16, HostSpace>::Space>
-Linear::bias<Context<float16, HostSpace>>(Staging<Context<float16, HostSpace>>& work) const;
-template VariableOf<Context<float, HostSpace>, 2> Linear::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x) const;
-template VariableOf<Context<double, HostSpace>, 2> Linear::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x) const;
-template VariableOf<Context<bfloat16, HostSpace>, 2> Linear::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x) const;
-template VariableOf<Context<float16, HostSpace>, 2> Linear::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x) const;
-template SequenceOf<Context<float, HostSpace>> Linear::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;
-template SequenceOf<Context<double, HostSpace>> Linear::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x) const;
-template SequenceOf<Context<bfloat16, HostSpace>> Linear::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x) const;
-template SequenceOf<Context<float16, HostSpace>> Linear::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x) const;
-template VariableOf<Context<float, HostSpace>, 2> Linear::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x, Activation activation) const;
-template VariableOf<Context<double, HostSpace>, 2> Linear::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x, Activation activation) const;
-template VariableOf<Context<bfloat16, HostSpace>, 2> Linear::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x, Activation activation) const;
-template VariableOf<Context<float16, HostSpace>, 2> Linear::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x, Activation activation) const;
-template SequenceOf<Context<float, HostSpace>> Linear::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x, Activation activation) const;
-template SequenceOf<Context<double, HostSpace>> Linear::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x, Activation activation) const;
-template SequenceOf<Context<bfloat16, HostSpace>> Linear::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x,
-    Activation activation) const;
-template SequenceOf<Context<float16, HostSpace>> Linear::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x,
-    Activation activation) const;
-template Linear::Activated<Context<float, HostSpace>> Linear::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x, Activation activation,
-    kernel::RowDropout<typename Context<float, HostSpace>::Space> dropout) const;
-template Linear::Activated<Context<double, HostSpace>> Linear::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x, Activation activation,
-    kernel::RowDropout<typename Context<double, HostSpace>::Space> dropout) const;
-template Linear::Activated<Context<bfloat16, HostSpace>> Linear::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x, Activation activation,
-    kernel::RowDropout<typename Context<bfloat16, HostSpace>::Space> dropout) const;
-template Linear::Activated<Context<float16, HostSpace>> Linear::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x, Activation activation,
-    kernel::RowDropout<typename Context<float16, HostSpace>::Space> dropout) const;
-template void Linear::backward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& c, VariableOf<Context<float, HostSpace>, 2> x,
-    TensorView<typename Context<float, HostSpace>::Scalar const, 2, typename Context<float, HostSpace>::Space> dy,
-    kernel::ActivationSlope<typename Context<float, HostSpace>::Scalar, typename Context<float, HostSpace>::Space>
-        slope) const;
-template void Linear::backward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& c, VariableOf<Context<double, HostSpace>, 2> x,
-    TensorView<typename Context<double, HostSpace>::Scalar const, 2, typename Context<double, HostSpace>::Space> dy,
-    kernel::ActivationSlope<typename Context<double, HostSpace>::Scalar, typename Context<double, HostSpace>::Space>
-        slope) const;
-template void Linear::backward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& c, VariableOf<Context<bfloat16, HostSpace>, 2> x,
-    TensorView<typename Context<bfloat16, HostSpace>::Scalar const, 2, typename Context<bfloat16, HostSpace>::Space> dy,
-    kernel::ActivationSlope<typename Context<bfloat16, HostSpace>::Scalar, typename Context<bfloat16, HostSpace>::Space>
-        slope) const;
-template void Linear::backward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& c, VariableOf<Context<float16, HostSpace>, 2> x,
-    TensorView<typename Context<float16, HostSpace>::Scalar const, 2, typename Context<float16, HostSpace>::Space> dy,
-    kernel::ActivationSlope<typename Context<float16, HostSpace>::Scalar, typename Context<float16, HostSpace>::Space>
-        slope) const;
-template void Linear::backward_through_gelu<Context<float, HostSpace>>(
-    Context<float, HostSpace>& c, VariableOf<Context<float, HostSpace>, 2> before,
-    TensorView<typename Context<float, HostSpace>::Scalar const, 2, typename Context<float, HostSpace>::Space> dy)
-    const;
-template void Linear::backward_through_gelu<Context<double, HostSpace>>(
-    Context<double, HostSpace>& c, VariableOf<Context<double, HostSpace>, 2> before,
-    TensorView<typename Context<double, HostSpace>::Scalar const, 2, typename Context<double, HostSpace>::Space> dy)
-    const;
+#define LOCKSTEP_LINEAR(Number, Space)                                                                             \
+  template TensorView<Operand<Context<Number, Space>> const, 2, Space> Linear::weight<Context<Number, Space>>(     \
+      Staging<Context<Number, Space>> & work) const;                                                               \
+  template TensorView<Operand<Context<Number, Space>> const, 1, Space> Linear::bias<Context<Number, Space>>(       \
+      Staging<Context<Number, Space>> & work) const;                                                               \
+  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                          \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;                            \
+  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                             \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const;                        \
+  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                          \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation) const;     \
+  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                             \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x, Activation activation) const; \
+  template Linear::Activated<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                      \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation,            \
+      kernel::RowDropout<Space> dropout) const;                                                                    \
+  template void Linear::backward<Context<Number, Space>>(                                                          \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x,                                         \
+      TensorView<typename Context<Number, Space>::Scalar const, 2, Space> dy,                                      \
+      kernel::ActivationSlope<typename Context<Number, Space>::Scalar, Space> slope) const
+// Only float and double have these.
+#define LOCKSTEP_LINEAR_EXACT(Number, Space)                                    \
+  template void Linear::backward_through_gelu<Context<Number, Space>>(          \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> before, \
+      TensorView<typename Context<Number, Space>::Scalar const, 2, Space> dy) const
 #endif
 
 }}}  // namespace lockstep::nn

@@ -89,76 +89,27 @@ LOCKSTEP_INLINE void LayerNorm::recompute_output(Context& c, typename Context::t
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template VariableOf<Context<float, HostSpace>, 2> LayerNorm::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x) const;
-template VariableOf<Context<double, HostSpace>, 2> LayerNorm::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x) const;
-template VariableOf<Context<bfloat16, HostSpace>, 2> LayerNorm::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x) const;
-template VariableOf<Context<float16, HostSpace>, 2> LayerNorm::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x) const;
-template VariableOf<Context<float, HostSpace>, 2> LayerNorm::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x,
-    VariableOf<Context<float, HostSpace>, 2> added) const;
-template VariableOf<Context<double, HostSpace>, 2> LayerNorm::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x,
-    VariableOf<Context<double, HostSpace>, 2> added) const;
-template VariableOf<Context<bfloat16, HostSpace>, 2> LayerNorm::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x,
-    VariableOf<Context<bfloat16, HostSpace>, 2> added) const;
-template VariableOf<Context<float16, HostSpace>, 2> LayerNorm::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x,
-    VariableOf<Context<float16, HostSpace>, 2> added) const;
-template SequenceOf<Context<float, HostSpace>> LayerNorm::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x,
-    SequenceOf<Context<float, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<double, HostSpace>> LayerNorm::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x,
-    SequenceOf<Context<double, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<bfloat16, HostSpace>> LayerNorm::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x,
-    SequenceOf<Context<bfloat16, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<float16, HostSpace>> LayerNorm::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x,
-    SequenceOf<Context<float16, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<float, HostSpace>> LayerNorm::forward_in_place<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x,
-    SequenceOf<Context<float, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<double, HostSpace>> LayerNorm::forward_in_place<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x,
-    SequenceOf<Context<double, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<bfloat16, HostSpace>> LayerNorm::forward_in_place<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x,
-    SequenceOf<Context<bfloat16, HostSpace>> const& added, Dropout const& dropout) const;
-template SequenceOf<Context<float16, HostSpace>> LayerNorm::forward_in_place<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x,
-    SequenceOf<Context<float16, HostSpace>> const& added, Dropout const& dropout) const;
-template VariableOf<Context<float, HostSpace>, 2> LayerNorm::normalize<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x,
-    VariableOf<Context<float, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<float, HostSpace>::Space> dropout,
-    typename Context<float, HostSpace>::template View<2> sum) const;
-template VariableOf<Context<double, HostSpace>, 2> LayerNorm::normalize<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x,
-    VariableOf<Context<double, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<double, HostSpace>::Space> dropout,
-    typename Context<double, HostSpace>::template View<2> sum) const;
-template VariableOf<Context<bfloat16, HostSpace>, 2> LayerNorm::normalize<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x,
-    VariableOf<Context<bfloat16, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<bfloat16, HostSpace>::Space> dropout,
-    typename Context<bfloat16, HostSpace>::template View<2> sum) const;
-template VariableOf<Context<float16, HostSpace>, 2> LayerNorm::normalize<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x,
-    VariableOf<Context<float16, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<float16, HostSpace>::Space> dropout,
-    typename Context<float16, HostSpace>::template View<2> sum) const;
-template void LayerNorm::recompute_output<Context<float, HostSpace>>(
-    Context<float, HostSpace>& c, typename Context<float, HostSpace>::template View<2> sum,
-    typename Context<float, HostSpace>::template View<2> y) const;
-template void LayerNorm::recompute_output<Context<double, HostSpace>>(
-    Context<double, HostSpace>& c, typename Context<double, HostSpace>::template View<2> sum,
-    typename Context<double, HostSpace>::template View<2> y) const;
+#define LOCKSTEP_LAYER_NORM(Number, Space)                                                         \
+  template VariableOf<Context<Number, Space>, 2> LayerNorm::forward<Context<Number, Space>>(       \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;            \
+  template VariableOf<Context<Number, Space>, 2> LayerNorm::forward<Context<Number, Space>>(       \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x,                   \
+      VariableOf<Context<Number, Space>, 2> added) const;                                          \
+  template SequenceOf<Context<Number, Space>> LayerNorm::forward<Context<Number, Space>>(          \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x,               \
+      SequenceOf<Context<Number, Space>> const& added, Dropout const& dropout) const;              \
+  template SequenceOf<Context<Number, Space>> LayerNorm::forward_in_place<Context<Number, Space>>( \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x,               \
+      SequenceOf<Context<Number, Space>> const& added, Dropout const& dropout) const;              \
+  template VariableOf<Context<Number, Space>, 2> LayerNorm::normalize<Context<Number, Space>>(     \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x,                   \
+      VariableOf<Context<Number, Space>, 2> added, kernel::RowDropout<Space> dropout,              \
+      typename Context<Number, Space>::template View<2> sum) const
+// Only float and double have these.
+#define LOCKSTEP_LAYER_NORM_EXACT(Number, Space)                                         \
+  template void LayerNorm::recompute_output<Context<Number, Space>>(                     \
+      Context<Number, Space> & c, typename Context<Number, Space>::template View<2> sum, \
+      typename Context<Number, Space>::template View<2> y) const
 #endif
 
 }}}  // namespace lockstep::nn

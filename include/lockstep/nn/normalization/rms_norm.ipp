@@ -81,58 +81,19 @@ LOCKSTEP_INLINE void RMSNorm::backward_of_sum(Context& c, VariableOf<Context, 2>
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template VariableOf<Context<float, HostSpace>, 2> RMSNorm::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x) const;
-template VariableOf<Context<double, HostSpace>, 2> RMSNorm::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x) const;
-template VariableOf<Context<bfloat16, HostSpace>, 2> RMSNorm::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x) const;
-template VariableOf<Context<float16, HostSpace>, 2> RMSNorm::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x) const;
-template RMSNorm::SumAndNorm<Context<float, HostSpace>> RMSNorm::add_and_normalize<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x,
-    SequenceOf<Context<float, HostSpace>> const& added, Dropout const& dropout) const;
-template RMSNorm::SumAndNorm<Context<double, HostSpace>> RMSNorm::add_and_normalize<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x,
-    SequenceOf<Context<double, HostSpace>> const& added, Dropout const& dropout) const;
-template RMSNorm::SumAndNorm<Context<bfloat16, HostSpace>> RMSNorm::add_and_normalize<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x,
-    SequenceOf<Context<bfloat16, HostSpace>> const& added, Dropout const& dropout) const;
-template RMSNorm::SumAndNorm<Context<float16, HostSpace>> RMSNorm::add_and_normalize<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x,
-    SequenceOf<Context<float16, HostSpace>> const& added, Dropout const& dropout) const;
-template RMSNorm::Result<Context<float, HostSpace>> RMSNorm::normalize<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x,
-    VariableOf<Context<float, HostSpace>, 2> sum, VariableOf<Context<float, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<float, HostSpace>::Space> dropout) const;
-template RMSNorm::Result<Context<double, HostSpace>> RMSNorm::normalize<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x,
-    VariableOf<Context<double, HostSpace>, 2> sum, VariableOf<Context<double, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<double, HostSpace>::Space> dropout) const;
-template RMSNorm::Result<Context<bfloat16, HostSpace>> RMSNorm::normalize<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x,
-    VariableOf<Context<bfloat16, HostSpace>, 2> sum, VariableOf<Context<bfloat16, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<bfloat16, HostSpace>::Space> dropout) const;
-template RMSNorm::Result<Context<float16, HostSpace>> RMSNorm::normalize<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x,
-    VariableOf<Context<float16, HostSpace>, 2> sum, VariableOf<Context<float16, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<float16, HostSpace>::Space> dropout) const;
-template void RMSNorm::backward_of_sum<Context<float, HostSpace>>(
-    Context<float, HostSpace>& c, VariableOf<Context<float, HostSpace>, 2> x,
-    VariableOf<Context<float, HostSpace>, 2> sum, VariableOf<Context<float, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<float, HostSpace>::Space> dropout);
-template void RMSNorm::backward_of_sum<Context<double, HostSpace>>(
-    Context<double, HostSpace>& c, VariableOf<Context<double, HostSpace>, 2> x,
-    VariableOf<Context<double, HostSpace>, 2> sum, VariableOf<Context<double, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<double, HostSpace>::Space> dropout);
-template void RMSNorm::backward_of_sum<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& c, VariableOf<Context<bfloat16, HostSpace>, 2> x,
-    VariableOf<Context<bfloat16, HostSpace>, 2> sum, VariableOf<Context<bfloat16, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<bfloat16, HostSpace>::Space> dropout);
-template void RMSNorm::backward_of_sum<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& c, VariableOf<Context<float16, HostSpace>, 2> x,
-    VariableOf<Context<float16, HostSpace>, 2> sum, VariableOf<Context<float16, HostSpace>, 2> added,
-    kernel::RowDropout<typename Context<float16, HostSpace>::Space> dropout);
+#define LOCKSTEP_RMS_NORM(Number, Space)                                                                              \
+  template VariableOf<Context<Number, Space>, 2> RMSNorm::forward<Context<Number, Space>>(                            \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;                               \
+  template RMSNorm::SumAndNorm<Context<Number, Space>> RMSNorm::add_and_normalize<Context<Number, Space>>(            \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x,                                  \
+      SequenceOf<Context<Number, Space>> const& added, Dropout const& dropout) const;                                 \
+  template RMSNorm::Result<Context<Number, Space>> RMSNorm::normalize<Context<Number, Space>>(                        \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x,                                      \
+      VariableOf<Context<Number, Space>, 2> sum, VariableOf<Context<Number, Space>, 2> added,                         \
+      kernel::RowDropout<Space> dropout) const;                                                                       \
+  template void RMSNorm::backward_of_sum<Context<Number, Space>>(                                                     \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x, VariableOf<Context<Number, Space>, 2> sum, \
+      VariableOf<Context<Number, Space>, 2> added, kernel::RowDropout<Space> dropout)
 #endif
 
 }}}  // namespace lockstep::nn

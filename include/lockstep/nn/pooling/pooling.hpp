@@ -13,31 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Returns the mean over the tokens of each sequence, without padding; zeros for a sequence without tokens.
 /// @shape returns [rows, width]
 template <class Context>
-[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x) {
-  using Kernel = kernel::Pooling<typename Context::Space>;
-  using Operand = nn::Operand<Context>;
-  context.expect_whole_sequences("mean_pool");
-  auto y = context.template variable<2>({x.layout.rows, x.width()});
-  Staging work(context);
-  Kernel::template mean<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
-  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
-    Staging back(c);
-    if (auto const dx = back.gradient(x.tokens))
-      Kernel::template mean_backward<Operand>(c.stream(), x.layout, back.read(y.gradient()),
-                                              {dx.data, x.tokens.value.extent}, dx.write);
-  });
-  return y;
-}
-// Instantiations in the library, for programs that link it.
-#if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_MEAN_POOL(instantiate, Number)                                                        \
-  instantiate VariableOf<Context<Number, HostSpace>, 2> mean_pool(Context<Number, HostSpace>& context, \
-                                                                  SequenceOf<Context<Number, HostSpace>> const& x)
-LOCKSTEP_MEAN_POOL(extern template, float);
-LOCKSTEP_MEAN_POOL(extern template, double);
-LOCKSTEP_MEAN_POOL(extern template, bfloat16);
-LOCKSTEP_MEAN_POOL(extern template, float16);
-#endif
+[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x);
 template <class Context, detail::NotSequence<Context> Input>
 [[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, Input const& x) {
   return mean_pool(context, detail::reject_non_sequence<Context>(x));
@@ -88,3 +64,7 @@ template <class Context, detail::NotSequence<Context> Input>
 }
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/pooling/pooling.ipp>
+#endif

@@ -64,18 +64,13 @@ LOCKSTEP_INLINE SequenceOf<Context> FeedForward::forward_with_recompute(Context&
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template SequenceOf<Context<float, HostSpace>> FeedForward::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;
-template SequenceOf<Context<double, HostSpace>> FeedForward::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x) const;
-template SequenceOf<Context<bfloat16, HostSpace>> FeedForward::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x) const;
-template SequenceOf<Context<float16, HostSpace>> FeedForward::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x) const;
-template SequenceOf<Context<float, HostSpace>> FeedForward::forward_with_recompute<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;
-template SequenceOf<Context<double, HostSpace>> FeedForward::forward_with_recompute<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x) const;
+#define LOCKSTEP_FEED_FORWARD(Number, Space)                                                \
+  template SequenceOf<Context<Number, Space>> FeedForward::forward<Context<Number, Space>>( \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const
+// Only float and double have these.
+#define LOCKSTEP_FEED_FORWARD_EXACT(Number, Space)                                                         \
+  template SequenceOf<Context<Number, Space>> FeedForward::forward_with_recompute<Context<Number, Space>>( \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const
 #endif
 
 }}}  // namespace lockstep::nn

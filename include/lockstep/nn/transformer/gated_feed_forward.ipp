@@ -42,14 +42,9 @@ LOCKSTEP_INLINE SequenceOf<Context> GatedFeedForward::forward(Context& context, 
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template SequenceOf<Context<float, HostSpace>> GatedFeedForward::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;
-template SequenceOf<Context<double, HostSpace>> GatedFeedForward::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x) const;
-template SequenceOf<Context<bfloat16, HostSpace>> GatedFeedForward::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x) const;
-template SequenceOf<Context<float16, HostSpace>> GatedFeedForward::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x) const;
+#define LOCKSTEP_GATED_FEED_FORWARD(Number, Space)                                               \
+  template SequenceOf<Context<Number, Space>> GatedFeedForward::forward<Context<Number, Space>>( \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const
 #endif
 
 }}}  // namespace lockstep::nn

@@ -22,18 +22,10 @@ LOCKSTEP_INLINE SequenceOf<Context> TransformerDecoder::forward(Context& context
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template SequenceOf<Context<float, HostSpace>> TransformerDecoder::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> x,
-    SequenceOf<Context<float, HostSpace>> const& memory) const;
-template SequenceOf<Context<double, HostSpace>> TransformerDecoder::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> x,
-    SequenceOf<Context<double, HostSpace>> const& memory) const;
-template SequenceOf<Context<bfloat16, HostSpace>> TransformerDecoder::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> x,
-    SequenceOf<Context<bfloat16, HostSpace>> const& memory) const;
-template SequenceOf<Context<float16, HostSpace>> TransformerDecoder::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> x,
-    SequenceOf<Context<float16, HostSpace>> const& memory) const;
+#define LOCKSTEP_TRANSFORMER_DECODER(Number, Space)                                                \
+  template SequenceOf<Context<Number, Space>> TransformerDecoder::forward<Context<Number, Space>>( \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> x,                      \
+      SequenceOf<Context<Number, Space>> const& memory) const
 #endif
 
 }}}  // namespace lockstep::nn

@@ -23,14 +23,9 @@ LOCKSTEP_INLINE SequenceOf<Context> TransformerEncoder::forward(Context& context
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template SequenceOf<Context<float, HostSpace>> TransformerEncoder::forward<Context<float, HostSpace>>(
-    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> x) const;
-template SequenceOf<Context<double, HostSpace>> TransformerEncoder::forward<Context<double, HostSpace>>(
-    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> x) const;
-template SequenceOf<Context<bfloat16, HostSpace>> TransformerEncoder::forward<Context<bfloat16, HostSpace>>(
-    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> x) const;
-template SequenceOf<Context<float16, HostSpace>> TransformerEncoder::forward<Context<float16, HostSpace>>(
-    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> x) const;
+#define LOCKSTEP_TRANSFORMER_ENCODER(Number, Space)                                                \
+  template SequenceOf<Context<Number, Space>> TransformerEncoder::forward<Context<Number, Space>>( \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> x) const
 #endif
 
 }}}  // namespace lockstep::nn
