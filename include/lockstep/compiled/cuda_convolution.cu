@@ -2,6 +2,9 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/kernel/convolution/convolution.icuh>
+#if defined(LOCKSTEP_CUDNN)
+#include <lockstep/kernel/convolution/detail/convolution_cudnn.icuh>
+#endif
 #include <lockstep/kernel/convolution/image_input.icuh>
 #include <lockstep/kernel/convolution/upsample.icuh>
 #include <lockstep/kernel/normalization/batch_norm.icuh>

@@ -6,12 +6,12 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 namespace detail {
-template LOCKSTEP_ADAM_STEP(Decay::coupled, float);
-template LOCKSTEP_ADAM_STEP(Decay::decoupled, float);
-template LOCKSTEP_ADAM_STEP(Decay::coupled, double);
-template LOCKSTEP_ADAM_STEP(Decay::decoupled, double);
+template LOCKSTEP_ADAM_STEP(Decay::coupled, float, HostSpace);
+template LOCKSTEP_ADAM_STEP(Decay::decoupled, float, HostSpace);
+template LOCKSTEP_ADAM_STEP(Decay::coupled, double, HostSpace);
+template LOCKSTEP_ADAM_STEP(Decay::decoupled, double, HostSpace);
 }  // namespace detail
-template LOCKSTEP_SGD_STEP(float);
-template LOCKSTEP_SGD_STEP(double);
+template LOCKSTEP_SGD_STEP(float, HostSpace);
+template LOCKSTEP_SGD_STEP(double, HostSpace);
 
 }}}  // namespace lockstep::optim

@@ -60,18 +60,19 @@ struct SGD {
   }
 };
 
-// Not inline, so that programs that link the library use its code for the CPU.
+// Not inline, so that programs that link the library use its code.
 template <class Scalar, class Space>
 void SGD::step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
   kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
 }
 
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_SGD_STEP(Element)                                                                      \
-  void SGD::step<Element, HostSpace>(memory::Stream<HostSpace> stream, Slice<Element, HostSpace> slice, \
-                                     StepScalars<HostSpace> const* scalars) const
-extern template LOCKSTEP_SGD_STEP(float);
-extern template LOCKSTEP_SGD_STEP(double);
+#define LOCKSTEP_SGD_STEP(Number, Space)                                                  \
+  void SGD::step<Number, Space>(memory::Stream<Space> stream, Slice<Number, Space> slice, \
+                                StepScalars<Space> const* scalars) const
+extern template LOCKSTEP_SGD_STEP(float, HostSpace);
+extern template LOCKSTEP_SGD_STEP(double, HostSpace);
+extern template LOCKSTEP_SGD_STEP(float, CudaSpace);
 #endif
 
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);

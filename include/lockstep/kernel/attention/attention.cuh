@@ -11,13 +11,13 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention/attention.hpp>
-#include <lockstep/kernel/attention/detail/attention_backward.cuh>
-#include <lockstep/kernel/attention/detail/attention_backward_tensor_core.cuh>
-#include <lockstep/kernel/attention/detail/attention_forward.cuh>
-#include <lockstep/kernel/attention/detail/attention_forward_tensor_core.cuh>
 #include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail {
+template <class Scalar>
+struct AttentionArguments;
+}  // namespace detail
 
 /// CUDA version with the host's functions, shapes, masks and formulas, queued on the stream. The forward kernel passes
 /// over the keys once and corrects the softmax as it proceeds. The backward kernels pass over queries and keys once

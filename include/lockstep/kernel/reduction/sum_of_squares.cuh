@@ -5,14 +5,13 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/detail/team.cuh>
-#include <lockstep/kernel/detail/vectorized_access.cuh>
 #include <lockstep/kernel/reduction/sum_of_squares.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
+
 /// A stream's partial sums, and the pinned memory in which the host receives their sum.
 class SquaresMemory {
  public:

@@ -59,7 +59,7 @@ struct AdamWith {
   }
 };
 
-// Not inline, so that programs that link the library use its code for the CPU.
+// Not inline, so that programs that link the library use its code.
 template <Decay decay>
 template <class Scalar, class Space>
 void AdamWith<decay>::step(memory::Stream<Space> stream, Slice<Scalar, Space> slice,
@@ -68,13 +68,15 @@ void AdamWith<decay>::step(memory::Stream<Space> stream, Slice<Scalar, Space> sl
 }
 
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_ADAM_STEP(decay, Element)                                                                          \
-  void AdamWith<decay>::step<Element, HostSpace>(memory::Stream<HostSpace> stream, Slice<Element, HostSpace> slice, \
-                                                 StepScalars<HostSpace> const* scalars) const
-extern template LOCKSTEP_ADAM_STEP(Decay::coupled, float);
-extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, float);
-extern template LOCKSTEP_ADAM_STEP(Decay::coupled, double);
-extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, double);
+#define LOCKSTEP_ADAM_STEP(decay, Number, Space)                                                      \
+  void AdamWith<decay>::step<Number, Space>(memory::Stream<Space> stream, Slice<Number, Space> slice, \
+                                            StepScalars<Space> const* scalars) const
+extern template LOCKSTEP_ADAM_STEP(Decay::coupled, float, HostSpace);
+extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, float, HostSpace);
+extern template LOCKSTEP_ADAM_STEP(Decay::coupled, double, HostSpace);
+extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, double, HostSpace);
+extern template LOCKSTEP_ADAM_STEP(Decay::coupled, float, CudaSpace);
+extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, float, CudaSpace);
 #endif
 
 }}}  // namespace lockstep::optim::detail

@@ -2,7 +2,6 @@
 #pragma once
 #include <span>
 
-#include <lockstep/kernel/optimizer/optimizer_step.cuh>
 #include <lockstep/kernel/reduction/sum_of_squares.cuh>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
@@ -38,21 +37,7 @@ class MakeStepScalars<CudaSpace> {
   /// Computes the scalars with a given sum of squares.
   [[nodiscard]] optim::StepScalars<Space> const* complete(memory::Stream<Space> stream, UpdateSettings const& settings,
                                                           nn::Loss<Space> const& loss, Norm norm,
-                                                          optim::LossScaler::State* scale) const {
-    optim::StepScalars<Space> known;
-    known.step = static_cast<double>(settings.step);
-    known.learning_rate = settings.learning_rate;
-    kernel::OptimizerStep<Space>::complete(stream, known, loss.totals, settings.clip_norm, norm, settings.loss_scaler,
-                                           scale, scalars_.data());
-    has_norm_ = norm != nullptr;
-    if (has_norm_) {
-      memory::check_cuda(
-          cudaMemcpyAsync(on_host(), scalars_.data(), sizeof known, cudaMemcpyDeviceToHost, stream.get()),
-          "cudaMemcpyAsync");
-      computed_.record(stream);
-    }
-    return scalars_.data();
-  }
+                                                          optim::LossScaler::State* scale) const;
   /// Returns as on the host. Waits for the scalars, not for the update that uses them.
   template <class Device>
   [[nodiscard]] bool skipped(Device const&) const {
@@ -80,3 +65,7 @@ class MakeStepScalars<CudaSpace> {
 };
 
 }}}  // namespace lockstep::parallel::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/detail/step_scalars.icuh>
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/optimizer/optimizer_step.icuh>
+#include <lockstep/optim/adam.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/detail/step_scalars.icuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
+
+namespace detail {
+template LOCKSTEP_ADAM_STEP(Decay::coupled, float, CudaSpace);
+template LOCKSTEP_ADAM_STEP(Decay::decoupled, float, CudaSpace);
+}  // namespace detail
+template LOCKSTEP_SGD_STEP(float, CudaSpace);
+
+}}}  // namespace lockstep::optim
