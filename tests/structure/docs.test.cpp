@@ -27,7 +27,7 @@ TEST_CASE("pages named in the library's messages exist") {
 TEST_CASE("source files named in pages exist") {
   // Pages about former paths name files that no longer exist; NAME is a placeholder.
   std::set<std::string> const about_former_paths{"decisions/0086-families-have-rooms.md", "reference/renamed.md"};
-  std::regex const source("`<?([A-Za-z0-9_./-]+/[A-Za-z0-9_.-]+\\.(hpp|cuh|ipp|cpp|cu|py|sh|cmake))>?`");
+  std::regex const source("`<?([A-Za-z0-9_./-]+/[A-Za-z0-9_.-]+\\.(hpp|cuh|ipp|icuh|cpp|cu|py|sh|cmake))>?`");
   auto const exists = [](std::string const& path) {
     for (char const* const folder : {"", "include", "include/lockstep", "tests", "benchmarks", "examples"})
       if (std::filesystem::exists(source_root / folder / path)) return true;

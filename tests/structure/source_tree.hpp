@@ -84,7 +84,7 @@ inline std::vector<std::string> library_headers() {
 
 /// The library's headers, and the implementation files of functions that headers only declare.
 inline std::vector<std::string> library_files() {
-  return files_below(source_root / "include/lockstep", {".hpp", ".cuh", ".ipp"});
+  return files_below(source_root / "include/lockstep", {".hpp", ".cuh", ".ipp", ".icuh"});
 }
 
 /// Returns the header that a line includes, with its brackets or quotes, or nothing.

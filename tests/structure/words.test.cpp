@@ -253,7 +253,7 @@ TEST_CASE("comments are found after code and outside strings") {
 TEST_CASE("comments are written in plain English") {
   int comments = 0;
   for (std::string const folder : {"include", "tests", "benchmarks", "examples"})
-    for (auto const& file : files_below(source_root / folder, {".cpp", ".hpp", ".cu", ".cuh", ".h", ".ipp"})) {
+    for (auto const& file : files_below(source_root / folder, {".cpp", ".hpp", ".cu", ".cuh", ".h", ".ipp", ".icuh"})) {
       int number = 0;
       for (auto const& line : lines_of(source_root / folder / file)) {
         ++number;

@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 /// Value of --backend: the backend that runs models.
 enum class Backend { host, cuda };
 
-/// Whether this program was built with CUDA: nvcc compiled it, and lockstep/cuda.cuh was included before this header.
+/// Whether this program was built with CUDA: lockstep/cuda.cuh was included before this header.
 template <class Devices = parallel::DevicesOf<CudaSpace>>
 inline constexpr bool built_with_cuda = requires {
   Devices::count();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
-#include <lockstep/kernel/loss/cross_entropy.icuh>
 #include <lockstep/kernel/pooling/pooling.icuh>
 #include <lockstep/kernel/reduction/dot_by_row.icuh>
 #include <lockstep/kernel/reduction/nonzero_mask.icuh>
@@ -11,9 +10,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-LOCKSTEP_CUDA_CROSS_ENTROPIES(template, float);
-LOCKSTEP_CUDA_CROSS_ENTROPIES(template, bfloat16);
-LOCKSTEP_CUDA_CROSS_ENTROPIES(template, float16);
 LOCKSTEP_CUDA_POOLING(float);
 LOCKSTEP_CUDA_POOLING(bfloat16);
 LOCKSTEP_CUDA_POOLING(float16);
