@@ -67,6 +67,9 @@ endforeach()
 
 lockstep_add_compiled(lockstep_compiled LINK ${lockstep_compiled_link} SOURCES ${lockstep_sources})
 add_library(lockstep::compiled ALIAS lockstep_compiled)
+if("lockstep::onednn" IN_LIST lockstep_compiled_link) # for the name of the inline namespace in files that nvcc compiles
+  target_compile_definitions(lockstep_compiled PUBLIC $<$<COMPILE_LANGUAGE:CUDA>:LOCKSTEP_ONEDNN>)
+endif()
 set_target_properties(lockstep_compiled PROPERTIES EXPORT_NAME compiled)
 set(lockstep_compiled_targets lockstep_compiled)
 if(TARGET lockstep::app)

@@ -15,11 +15,17 @@
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/scratch.hpp>
-#if defined(LOCKSTEP_ONEDNN)
+#if defined(LOCKSTEP_ONEDNN) && !defined(__CUDACC__)  // nvcc 13.0 aborts in oneDNN's header
 #include <lockstep/kernel/convolution/detail/convolution_onednn.hpp>
 #endif
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+#if defined(LOCKSTEP_ONEDNN) && defined(__CUDACC__)
+namespace detail {
+class OneDnnConvolution;
+}  // namespace detail
+#endif
 
 /// Convolutions over one to three dimensions of space, channels last.
 template <class Space>
