@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <thread>
+
 #include <lockstep/core/processors.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
+
+LOCKSTEP_INLINE int allowed_processors() noexcept {
+  cpu_set_t given;
+  if (::sched_getaffinity(::getpid(), sizeof given, &given) == 0) return std::max(1, CPU_COUNT(&given));
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // more than fit a cpu_set_t
+}
 
 LOCKSTEP_INLINE std::optional<int> processor_quota(std::string const& root) {
   std::optional<double> least;
@@ -46,6 +61,15 @@ LOCKSTEP_INLINE std::optional<int> processor_quota(std::string const& root) {
   }
   if (!least) return std::nullopt;
   return std::max(1, static_cast<int>(std::min(*least, 1e6)));
+}
+
+LOCKSTEP_INLINE int processors() noexcept {
+  auto const allowed = allowed_processors();
+  try {
+    return std::min(allowed, processor_quota().value_or(allowed));
+  } catch (std::exception const&) {  // no memory
+    return allowed;
+  }
 }
 
 }}  // namespace lockstep

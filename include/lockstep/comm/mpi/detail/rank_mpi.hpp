@@ -2,6 +2,7 @@
 #pragma once
 #if defined(LOCKSTEP_MPI)
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,7 @@
 #if defined(LOCKSTEP_NCCL)
 #include <cuda_runtime.h>
 #include <nccl.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <future>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <exception>
+#include <filesystem>
+#include <system_error>
+
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
