@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# linked_cuda.sh COMPILER NVCC FOLDER CUDA_INCLUDE: a file of a program that links the CUDA kernels has none of its own,
+# compiled without nvcc or by nvcc. Header-only, nvcc finds kernels in it, and a rule of the program's own is one.
+set -euo pipefail
+compiler=$1 nvcc=$2 folder=$3 cuda=$4
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+mkdir -p "$folder"
+failed=0
+
+cat >"$folder/model.cu" <<'END'
+#include <lockstep/cuda.cuh>
+#include <lockstep/nn/elementwise/gelu.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/optim/adamw.hpp>
+
+using namespace lockstep;
+
+nn::Loss<CudaSpace> loss(nn::Context<float, CudaSpace>& context, nn::Linear const& layer,
+                         nn::Variable<float, 2, CudaSpace> x, TensorView<std::int32_t const, 1, CudaSpace> labels) {
+  return nn::cross_entropy(context, nn::gelu(context, layer.forward(context, x)), labels);
+}
+void step(memory::Stream<CudaSpace> stream, optim::Slice<float, CudaSpace> slice,
+          optim::StepScalars<CudaSpace> const* scalars) {
+  optim::AdamW{}.step(stream, slice, scalars);
+}
+END
+cat >"$folder/rule.cu" <<'END'
+#include <lockstep/kernel/elementwise/elementwise.cuh>
+
+struct Halve {
+  static constexpr char const* name = "halve";
+  template <class Number>
+  constexpr Number operator()(Number x) const {
+    return x / 2;
+  }
+};
+void halve(lockstep::memory::Stream<lockstep::CudaSpace> stream,
+           lockstep::TensorView<float, 1, lockstep::CudaSpace> x) {
+  lockstep::kernel::Elementwise<lockstep::CudaSpace>::forward<Halve, float>(stream, {x.data, x.extent}, x);
+}
+END
+
+# kernels FILE FLAG…: prints the number of kernels that nvcc finds.
+kernels() {
+  "$nvcc" -std=c++20 --extended-lambda --expt-relaxed-constexpr -diag-suppress=177,780,1675,2810 -ccbin "$compiler" \
+    "${@:2}" -I "$root/include" -ptx "$folder/$1.cu" -o "$folder/$1.ptx"
+  grep -c '\.entry' "$folder/$1.ptx" || true
+}
+linked=$(kernels model -DLOCKSTEP_COMPILED) own=$(kernels rule -DLOCKSTEP_COMPILED) all=$(kernels rule)
+[[ $linked == 0 ]] || { echo "nvcc finds $linked kernels in a linked file that has none" >&2; failed=1; }
+[[ $own == 1 ]] || { echo "nvcc finds $own kernels in a linked file with one" >&2; failed=1; }
+((all >= 1)) || { echo "nvcc finds no kernel in a header-only file" >&2; failed=1; }
+
+"$compiler" -std=c++20 -x c++ -DLOCKSTEP_COMPILED -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -I "$root/include" \
+  -isystem "$cuda" -c "$folder/model.cu" -o "$folder/model.o"
+for function in Linear::forward CrossEntropy AdamWith; do
+  nm --demangle --undefined-only "$folder/model.o" | grep -q "$function.*CudaSpace" ||
+    { echo "without nvcc, the file does not refer to the library's $function" >&2; failed=1; }
+done
+exit $failed
