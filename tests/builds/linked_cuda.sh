@@ -48,7 +48,9 @@ kernels() {
     "${@:2}" -I "$root/include" -ptx "$folder/$1.cu" -o "$folder/$1.ptx"
   grep -c '\.entry' "$folder/$1.ptx" || true
 }
-linked=$(kernels model -DLOCKSTEP_COMPILED) own=$(kernels rule -DLOCKSTEP_COMPILED) all=$(kernels rule)
+linked=$(kernels model -DLOCKSTEP_COMPILED)
+own=$(kernels rule -DLOCKSTEP_COMPILED)
+all=$(kernels rule)
 [[ $linked == 0 ]] || { echo "nvcc finds $linked kernels in a linked file that has none" >&2; failed=1; }
 [[ $own == 1 ]] || { echo "nvcc finds $own kernels in a linked file with one" >&2; failed=1; }
 ((all >= 1)) || { echo "nvcc finds no kernel in a header-only file" >&2; failed=1; }
