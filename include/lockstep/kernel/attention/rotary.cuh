@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/attention/rotary.hpp>
 #include <lockstep/memory/cuda.cuh>

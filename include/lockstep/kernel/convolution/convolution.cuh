@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>

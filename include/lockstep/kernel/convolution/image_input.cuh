@@ -4,11 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convolution/image_input.hpp>
 #include <lockstep/memory/cuda.cuh>
 

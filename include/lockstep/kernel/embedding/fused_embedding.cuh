@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/embedding/detail/device_segment_plan.cuh>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/linear/gated_linear.hpp>
 #include <lockstep/memory/cuda.cuh>
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
-#include <limits>
-#include <string>
-#include <type_traits>
-
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/loss/cross_entropy.hpp>
 #include <lockstep/memory/cuda.cuh>
 

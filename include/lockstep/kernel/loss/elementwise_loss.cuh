@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <limits>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/loss/elementwise_loss.hpp>
 #include <lockstep/memory/cuda.cuh>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
-#include <limits>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/loss/soft_cross_entropy.hpp>
 #include <lockstep/memory/cuda.cuh>

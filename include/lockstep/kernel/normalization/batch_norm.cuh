@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
-#include <cmath>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/normalization/batch_norm.hpp>
 #include <lockstep/kernel/normalization/detail/moments.hpp>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
-#include <limits>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/normalization/softmax.hpp>
 #include <lockstep/memory/cuda.cuh>

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <new>
-#include <type_traits>
-
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/optimizer/optimizer_step.hpp>
 #include <lockstep/memory/cuda.cuh>
 

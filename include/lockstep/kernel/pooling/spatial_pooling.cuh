@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <limits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/pooling/detail/check_pooling.hpp>

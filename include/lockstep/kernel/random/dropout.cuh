@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/random/dropout.hpp>

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/random/standard_normal.hpp>
 #include <lockstep/memory/cuda.cuh>
