@@ -5,7 +5,7 @@
 
 namespace lockstep_bench {
 
-/// What a child answers: the time of as many iterations as were requested, and their items.
+/// Answer of a child process: the time of as many iterations as were requested, and their items.
 struct Answer {
   double seconds = 0;
   double items = 0;

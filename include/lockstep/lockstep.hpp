@@ -14,7 +14,6 @@
 #include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/free_memory.hpp>
-#include <lockstep/core/hmac_sha256.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/json.hpp>

@@ -2,6 +2,11 @@
 // The benchmarks of collate and all_reduce as one program, which compiles in little more than the time of one.
 #include <suite.hpp>
 
+namespace lockstep_bench {
+void register_collate();
+void register_all_reduce();
+}  // namespace lockstep_bench
+
 #define register_benchmarks register_collate
 #include "../../benchmarks/data/collate/collate.bench.cpp"
 #undef register_benchmarks

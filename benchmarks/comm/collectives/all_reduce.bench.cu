@@ -99,7 +99,7 @@ Seconds longest(comm::NcclCommunicator& c, Seconds mine) {
   return {numbers[0], numbers[1]};
 }
 
-/// What a request asks for.
+/// Parts of a request.
 enum class Way { engine, raw, blocking };
 struct Plan {
   long count = 0, bytes = 0;

@@ -12,7 +12,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/option_descriptor.hpp>
 #include <lockstep/core/sha256.hpp>
-#include <lockstep/launch/detail/peer_text.hpp>
+#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/parallel/detail/byte_collectives.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {

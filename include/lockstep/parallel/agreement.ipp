@@ -47,7 +47,7 @@ LOCKSTEP_INLINE void Agreement::refuse(std::size_t rank, std::string_view first,
     expected = next(first);
     found = next(other);
   } while (expected == found && !(first.empty() && other.empty()));
-  using launch::detail::peer_text;
+  using launch::peer_text;
   throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + peer_text(found) + ", but rank 0 has " +
                            peer_text(expected) +
                            "; start all ranks with the same program, flags and data, on one kind of processor");

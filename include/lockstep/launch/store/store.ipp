@@ -44,11 +44,11 @@ LOCKSTEP_INLINE std::optional<std::string> Store::answer(Deadline deadline, std:
     if (handle_unsolicited(*message)) continue;
     switch (message->type) {
       case detail::StoreReply::lost:
-        throw RankLost(message->rank, detail::peer_text(message->value, detail::max_store_text_bytes) + "; rank " +
+        throw RankLost(message->rank, peer_text(message->value, detail::max_store_text_bytes) + "; rank " +
                                           std::to_string(connection_.address().rank) + " was waiting for '" +
                                           std::string(key) + "'");
       case detail::StoreReply::refused:
-        throw ConfigError("Store: " + connection_.address_text() + " refuses: " + detail::peer_text(message->value));
+        throw ConfigError("Store: " + connection_.address_text() + " refuses: " + peer_text(message->value));
       default:
         return std::move(message->value);
     }

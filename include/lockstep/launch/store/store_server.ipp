@@ -409,8 +409,7 @@ LOCKSTEP_INLINE void StoreServer::end(Connection& connection, std::string const&
   if (!std::exchange(connection.ended, true)) --active_connections_;
   auto const how = detail::from_bytes<detail::RankEnd>(value);
   if (how.exit_code != 0 || how.signal != 0)
-    fail_waiting(connection.rank,
-                 "rank " + std::to_string(connection.rank) + " has failed: " + detail::peer_text(how.message));
+    fail_waiting(connection.rank, "rank " + std::to_string(connection.rank) + " has failed: " + peer_text(how.message));
   notify_all({detail::StoreReply::rank_ended, connection.rank, value});
 }
 

@@ -17,7 +17,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/local_socket.hpp>
-#include <lockstep/launch/detail/peer_text.hpp>
+#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/detail/readable.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {

@@ -18,7 +18,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/job.hpp>
-#include <lockstep/launch/detail/peer_text.hpp>
+#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/detail/secret.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/options.hpp>

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/utf8.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Returns text of another process in a form that can be shown: cut after `most` bytes, with \xHH for bytes that are
 /// no UTF-8 and for control characters, which could change a terminal or forge a line of a log.
@@ -34,4 +34,4 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
   return is_cut ? out + "..." : out;
 }
 
-}}}  // namespace lockstep::launch::detail
+}}}  // namespace lockstep::launch
