@@ -109,7 +109,7 @@ std::string call(StoreCall what, std::string_view key, std::string_view value, i
   return wire::store_message(static_cast<std::uint8_t>(what), key, value, members);
 }
 
-/// What a stranger knows: all but the secret.
+/// A stranger knows all but the secret.
 wire::StoreHandshake hello(int rank, int size, StoreConnectionKind kind = StoreConnectionKind::requests) {
   wire::StoreHandshake out;
   out.rank = rank;
