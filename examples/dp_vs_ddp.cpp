@@ -2,14 +2,11 @@
 // dp_vs_ddp [flags] TRAINER [flags of the trainer]: compares a single device, DataParallel and DistributedDataParallel
 // on several numbers of devices. Runs the trainer in one process per configuration. Prints throughput, speed-up, memory
 // per device, accuracy, and whether results are equal.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include <lockstep/app/command.hpp>
+#include <lockstep/app/trainer_program.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/launch/options.hpp>
@@ -37,7 +35,7 @@ namespace {
 struct Flags {
   std::vector<int> devices{1, 2};
   std::string save_dir = "runs/dp_vs_ddp", csv;
-  Words trainer;  // path and flags
+  std::optional<app::TrainerProgram> trainer;
 
   explicit Flags(app::Command& command) {
     command.add("--devices", "Numbers of devices to compare, as in 1,2,4 (default 1,2)",
@@ -60,19 +58,8 @@ struct Flags {
     }
     if (!command.parse(std::min(at, argc), argv)) return false;
     if (at >= argc) throw ConfigError("needs the name of a trainer: dp_vs_ddp --devices 1,2 text_classification");
-    trainer.assign(argv + at, argv + argc);
-    if (trainer[0].find('/') == std::string::npos)
-      trainer[0] = (fs::read_symlink("/proc/self/exe").parent_path() / trainer[0]).string();
-    if (::access(trainer[0].c_str(), X_OK) != 0)
-      throw ConfigError(trainer[0] +
-                        ": cannot be started; name a trainer by its path, or by its name if it is next to dp_vs_ddp");
-    for (auto const& word : trainer) {
-      auto const flag = app::detail::FlagNames::with_dashes(word.substr(0, word.find('=')));
-      for (auto const* own : {"--parallel", "--multi-gpu", "--devices", "--nproc", "--save-dir"})
-        if (flag == own)
-          throw ConfigError(word + ": dp_vs_ddp sets this flag for each run; leave it out, or give " +
-                            "--devices and --save-dir before the trainer's name");
-    }
+    trainer.emplace(Words(argv + at, argv + argc), "dp_vs_ddp",
+                    std::vector<std::string_view>{"--parallel", "--multi-gpu", "--devices", "--nproc", "--save-dir"});
     for (auto const& [flag, path] : {std::pair{"--save-dir", save_dir}, std::pair{"--csv", csv}})
       if (!path.empty() && fs::exists(path))
         throw ConfigError(std::string(flag) + " " + path + ": exists already; name another, or remove it");
@@ -100,32 +87,21 @@ std::vector<Entry> planned(std::vector<int> const& devices) {
 
 /// Runs the trainer to its end. Prints each line of its output and keeps it in a log.
 void run(Entry& entry, std::string const& place, Flags const& flags) {
-  auto words = flags.trainer;
+  auto words = flags.trainer->words();
   auto const add = [&](std::string const& flag, std::string const& value) { words.insert(words.end(), {flag, value}); };
-  auto const given = [&](std::string_view flag) {
-    return std::any_of(words.begin(), words.end(), [&](auto const& word) { return word.starts_with(flag); });
-  };
-  if (!given("--threads") && !given("--config"))  // equal for each device in every run
+  if (!flags.trainer->has("--threads") && !flags.trainer->has("--config"))  // equal for each device in every run
     add("--threads", std::to_string(std::max(1, processors() / flags.devices.back())));
   add("--parallel", entry.parallel);
   add("--save-dir", flags.save_dir + "/" + entry.name);
   if (entry.devices > 1) add(entry.parallel == "dp" ? "--devices" : "--nproc", std::to_string(entry.devices));
 
-  bool const terminal = ::isatty(1) == 1;
   auto const log_file = flags.save_dir + "/" + entry.name + ".log";
-  std::ofstream log(log_file);
-  entry.end = launch::run_program(words, [&](int, std::string const& line) {
-    log << line << '\n';
-    std::printf(terminal ? "\r\x1b[K%s %s: %s" : "%s %s: %s\n", place.c_str(), entry.name.c_str(), line.c_str());
-    std::fflush(stdout);
-  });
-  if (terminal) std::printf("\r\x1b[K");
+  entry.end = app::run_trainer(words, place + " " + entry.name, log_file);
   try {
     if (entry.end.exit_code == 0)
       entry.run = scaling::ComparedRun::read(flags.save_dir + "/" + entry.name);
     else
-      entry.error = entry.end.last_error.empty() ? "ended with exit code " + std::to_string(entry.end.exit_code)
-                                                 : entry.end.last_error;
+      entry.error = app::failure_of(entry.end);
   } catch (DataError const& error) {
     entry.error = error.what();
   }

@@ -26,6 +26,9 @@ class SpeedUp {
   /// Returns the largest loss: "compute", "communication", "optimizer", "data", or "nothing" below 1 % of the step.
   [[nodiscard]] std::string bound() const { return losses_[0].ms < step_ms_ / 100 ? "nothing" : losses_[0].what; }
 
+  /// Returns the milliseconds of a step that the largest loss takes; 0 or less without a loss.
+  [[nodiscard]] double lost_ms() const noexcept { return losses_[0].ms; }
+
   /// Returns one sentence that names the limit of the speed-up.
   [[nodiscard]] std::string summary() const;
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <lockstep/scaling/figure/drawing.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
+
+/// One bar of a chart.
+struct Bar {
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< nan: no bar
+  double spread = 0;                                        ///< half the length of the error bar; 0: none
+  double ideal = std::numeric_limits<double>::quiet_NaN();  ///< value of a mark across the bar; nan: none
+  bool predicted = false;                                   ///< outlined instead of filled
+  std::string color = {};                                   ///< empty: that of the series
+  std::vector<double> dots = {};                            ///< single measurements
+};
+
+/// Bars of one kind, one for each category.
+struct BarSeries {
+  std::string name, color;
+  std::vector<Bar> bars;
+};
+
+/// Line across a chart.
+struct ReferenceLine {
+  double value = 0;
+  std::string name;
+};
+
+/// Chart of bars by category, next to each other or stacked, from zero on.
+struct BarChart {
+  enum class Layout { grouped, stacked };
+
+  std::string title, x_title, y_title;
+  std::vector<std::string> categories = {};
+  std::vector<BarSeries> series = {};
+  Layout layout = Layout::grouped;
+  std::vector<ReferenceLine> lines = {};
+  std::string dots = {};   ///< legend of the bars' dots
+  std::string ideal = {};  ///< legend of the bars' ideal values
+  std::string unit = {};   ///< follows the values, as in " %"
+
+  /// Draws the chart, with its titles, inside `panel`.
+  void draw(Drawing& out, Box const& panel) const;
+
+  /// Returns the width that a panel needs for all labels.
+  [[nodiscard]] double wanted_width() const noexcept;
+
+ private:
+  [[nodiscard]] double highest() const noexcept;
+  void draw_group(Drawing& out, Box const& slot, std::size_t category, double highest) const;
+  void draw_stack(Drawing& out, Box const& slot, std::size_t category, double highest) const;
+};
+
+}}}  // namespace lockstep::scaling
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/scaling/figure/bar_chart.ipp>
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
+
+/// Position in pixels from the left upper corner of a drawing.
+struct Point {
+  double x = 0, y = 0;
+};
+
+/// Rectangle in pixels.
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+
+  [[nodiscard]] double right() const noexcept { return x + width; }
+  [[nodiscard]] double bottom() const noexcept { return y + height; }
+};
+
+/// Line of a shape.
+struct Stroke {
+  enum class Dash { solid, dashed, dotted };
+
+  std::string color = "#000000";
+  double width = 1;  ///< in pixels; 0: no line
+  Dash dash = Dash::solid;
+};
+
+/// Font and position of a line of text. A text is vertically centered at its point.
+struct TextStyle {
+  enum class Anchor { start, middle, end };
+  enum class Weight { normal, bold };
+  enum class Direction { across, up };
+
+  double size = 12;
+  Anchor anchor = Anchor::start;
+  std::string color = "#222222";
+  Weight weight = Weight::normal;
+  Direction direction = Direction::across;
+};
+
+/// Image of lines, polygons and text, in the order in which they are drawn. It is written as SVG without any other
+/// program, or as commands of gnuplot, which makes a PNG of it. Both look equal.
+class Drawing {
+ public:
+  /// @param title text for readers that cannot see the image
+  Drawing(double width, double height, std::string title)
+      : width_(width), height_(height), title_(std::move(title)) {}
+
+  void line(std::vector<Point> points, Stroke const& stroke);
+  void polygon(std::vector<Point> points, std::string const& fill, Stroke const& stroke = {"", 0});
+  void rectangle(Box const& box, std::string const& fill, Stroke const& stroke = {"", 0});
+  void circle(Point center, double radius, std::string const& fill, Stroke const& stroke = {"", 0});
+  void text(Point at, std::string const& line, TextStyle const& style = {});
+
+  /// Returns an upper estimate of a text's width in pixels.
+  [[nodiscard]] static double text_width(std::string_view line, double size) noexcept;
+
+  [[nodiscard]] double width() const noexcept { return width_; }
+  [[nodiscard]] double height() const noexcept { return height_; }
+  [[nodiscard]] std::string const& title() const noexcept { return title_; }
+
+  /// Returns the image as one SVG element, which may be part of an HTML page.
+  [[nodiscard]] std::string svg() const;
+  /// Returns a gnuplot script that writes the image as PNG, with twice as many pixels in each direction.
+  /// @param png path of the image
+  [[nodiscard]] std::string gnuplot(std::string const& png) const;
+
+ private:
+  struct Shape {
+    std::vector<Point> points;
+    std::string fill;  // empty for a line
+    Stroke stroke;
+    std::string text = {};  // for one point
+    TextStyle style = {};
+  };
+
+  double width_, height_;
+  std::string title_;
+  std::vector<Shape> shapes_;
+};
+
+}}}  // namespace lockstep::scaling
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/scaling/figure/drawing.ipp>
+#endif

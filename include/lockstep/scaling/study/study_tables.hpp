@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include <lockstep/scaling/study/study.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
+
+/// Table of a report.
+struct StudyTable {
+  struct Row {
+    enum class Kind { measured, predicted, failed };
+
+    std::vector<std::string> cells;
+    Kind kind = Kind::measured;
+  };
+
+  std::string title;
+  std::vector<std::string> header;
+  std::vector<Row> rows = {};
+  std::string note = {};  ///< below the table
+
+  /// Returns lines of aligned columns.
+  [[nodiscard]] std::string text() const;
+  /// Returns a table of HTML.
+  [[nodiscard]] std::string html() const;
+};
+
+/// Returns speed, quality and memory of each configuration. Predicted rows are marked.
+[[nodiscard]] StudyTable results_table(StudyGroup const& group);
+
+/// Returns dp next to ddp on each number of devices, and predicted on 8. No rows if dp or ddp is missing.
+[[nodiscard]] StudyTable dp_against_ddp_table(StudyGroup const& group);
+
+/// Returns runs that are not in the tables, with reasons.
+[[nodiscard]] StudyTable missing_table(Study const& study);
+
+/// Returns all figures of all groups as CSV, one line per configuration; cells without a value are empty.
+[[nodiscard]] std::string study_csv(Study const& study);
+
+/// Returns a table environment of LaTeX for the package booktabs; cells without a value are "n/a".
+[[nodiscard]] std::string study_latex(Study const& study);
+
+}}}  // namespace lockstep::scaling
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/scaling/study/study_tables.ipp>
+#endif
