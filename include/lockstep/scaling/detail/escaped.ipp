@@ -58,7 +58,7 @@ LOCKSTEP_INLINE std::string latex(std::string_view text) {
       case '}':
         return std::string("\\") + static_cast<char>(c);
       default:
-        return {1, static_cast<char>(c)};
+        return std::string(1, static_cast<char>(c));
     }
   };
   std::string out;

@@ -32,7 +32,7 @@ class GroupFindings {
 
  private:
   Finding& add(Finding::Kind kind, std::string finding) {
-    out_.push_back({.kind = kind, .dataset = group_.dataset, .finding = std::move(finding), .cause = {},
+    out_.push_back({.kind = kind, .group = group_.title, .finding = std::move(finding), .cause = {},
                     .evidence = {}, .recommendation = {}});
     return out_.back();
   }
@@ -150,7 +150,7 @@ class GroupFindings {
                     "runs one process per device, and each updates.";
     finding.evidence = "dp " + rounded(dp.samples_per_second.mean, 1) + " samples/s, ddp " +
                        rounded(ddp.samples_per_second.mean, 1) + " samples/s; parameters " +
-                       group_.parameters_equal(common) + "; not hidden communication of a step: dp " +
+                       group_.parameters_equal(common) + "; exposed communication of a step: dp " +
                        rounded(dp.profile.communication_ms, 1) + " ms, ddp " +
                        rounded(ddp.profile.communication_ms, 1) + " ms";
     if (!std::isnan(dp.first_device_bytes) && !std::isnan(dp.other_devices_bytes))
@@ -187,8 +187,8 @@ class GroupFindings {
     auto const rule = setting(*most, "lr-scaling"), warmup = setting(*most, "warmup-epochs");
     auto const values = group_.metric + " " + rounded(alone->metric.mean, 4) + " on one device, " +
                         rounded(most->metric.mean, 4) + " with " + most->label();
-    auto const steps = rounded(static_cast<double>(alone->runs[0].run.steps), 0) + " steps became " +
-                       rounded(static_cast<double>(most->runs[0].run.steps), 0);
+    auto const steps = std::to_string(alone->runs[0].run.steps) + " and " +
+                       std::to_string(most->runs[0].run.steps) + " steps";
     bool const lost = drop > limit;
     auto& finding = add(lost ? Finding::Kind::remedy : Finding::Kind::nothing,
                         lost ? "More devices reach a worse " + group_.metric + "."
@@ -249,6 +249,16 @@ class GroupFindings {
                        rounded(group_.fabric.latency_seconds * 1e6, 1) + " us and " +
                        rounded(1e-9 / group_.fabric.seconds_per_byte, 2) + " GB/s.";
     finding.recommendation = "Describe your network with --link, or --alpha-us and --beta-gb-s.";
+    if (auto const most = group_.most_devices("ddp"); most > 1) {
+      auto const measured = group_.find("ddp", most)->samples_per_second.mean;
+      auto const expected = std::find_if(sizes.begin(), sizes.end(), [&](auto const& size) { return size.ranks == most; });
+      if (expected != sizes.end() && measured < 0.75 * expected->samples_per_second) {
+        finding.evidence += " The measured ddp " + std::to_string(most) + " has " +
+                            percent(measured / expected->samples_per_second) + " of the predicted samples/s.";
+        finding.recommendation += " Here the devices share processors, memory or other programs' time, which the "
+                                  "prediction leaves out.";
+      }
+    }
   }
 
   static std::string setting(Configuration const& one, std::string const& name) {
@@ -293,7 +303,7 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
     auto const gain = like.samples_per_second.mean / own->samples_per_second.mean - 1;
     Finding finding{.kind = Finding::Kind::remedy,
                     .gain = gain,
-                    .dataset = group.dataset,
+                    .group = group.title,
                     .finding = "Batch " + there + " is " + rounded(1 + gain, 2) + " times as fast as batch " + here +
                                " with " + own->label() + ".",
                     .cause = "A larger batch shares the optimizer and the communication of a step among more samples.",

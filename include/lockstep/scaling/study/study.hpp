@@ -30,6 +30,7 @@ enum class BaselineKind {
 /// Runs that are comparable: one program, model, data set and batch.
 struct StudyGroup {
   std::string dataset;
+  std::string title;        ///< the data set, with the batch if several groups have the data set
   std::string slug;         ///< for names of files
   std::string description;  ///< program, model and batch
   std::string apart;        ///< settings in which it differs from an earlier group of the data set; empty: none

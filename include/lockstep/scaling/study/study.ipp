@@ -65,17 +65,17 @@ LOCKSTEP_INLINE Index StudyGroup::most_devices(std::string const& parallel) cons
 
 LOCKSTEP_INLINE std::string StudyGroup::summary() const {
   auto const* const best = fastest();
-  if (!best) return dataset + ": no run has a speed.";
+  if (!best) return title + ": no run has a speed.";
   auto const rate = detail::rounded(best->samples_per_second.mean, 1) + " samples/s";
   if (best->devices == 1) {
     Configuration const* most = nullptr;
     for (auto const& one : configurations)
       if (one.has_speed() && one.devices > 1 && (!most || one.speed_up.mean > most->speed_up.mean)) most = &one;
-    if (!most) return dataset + ": " + best->label() + " trains " + rate + "; there is no run on several devices.";
-    return dataset + ": negative scaling. No run on several devices is faster than " + best->label() + " (" + rate +
+    if (!most) return title + ": " + best->label() + " trains " + rate + "; there is no run on several devices.";
+    return title + ": negative scaling. No run on several devices is faster than " + best->label() + " (" + rate +
            "); the best, " + most->label() + ", has " + detail::rounded(most->speed_up.mean, 2) + " times its speed.";
   }
-  auto text = dataset + ": " + best->label() + " is fastest with " + rate;
+  auto text = title + ": " + best->label() + " is fastest with " + rate;
   if (best->speed_up.is_known())
     text += ", " + detail::rounded(best->speed_up.mean, 2) + " times the speed of one device" +
             (baseline_kind == BaselineKind::predicted ? " as predicted" : "") + " and " +
@@ -203,7 +203,7 @@ LOCKSTEP_INLINE void add_failure(std::vector<StudyGroup>& groups, MissingRun con
 
 LOCKSTEP_INLINE StudyGroup group_of(std::vector<StudyRun> runs) {
   auto const& first = runs[0];
-  StudyGroup group{.dataset = first.dataset, .slug = {}, .description = {}, .apart = {}};
+  StudyGroup group{.dataset = first.dataset, .title = first.dataset, .slug = {}, .description = {}, .apart = {}};
   group.metric = first.run.metric;
   group.scaling = first.batch_is_global ? Scaling::strong : Scaling::weak;
   group.description = first.example + ", " + std::to_string(first.parameters) + " parameters, batch " +
@@ -232,9 +232,13 @@ LOCKSTEP_INLINE void name_files(std::vector<StudyGroup>& groups) {
     if (count[group.slug] > 1) {
       auto const& run = group.any_run();
       group.slug += "_batch" + std::to_string(run.batch) + (run.batch_is_global ? "_global" : "");
+      group.title += ", batch " + std::to_string(run.batch) + (run.batch_is_global ? " over all devices" : "");
     }
-    auto const name = group.slug;
-    for (int i = 2; !used.insert(group.slug).second; ++i) group.slug = name + "_" + std::to_string(i);
+    auto const name = group.slug, title = group.title;
+    for (int i = 2; !used.insert(group.slug).second; ++i) {
+      group.slug = name + "_" + std::to_string(i);
+      group.title = title + " (" + std::to_string(i) + ")";
+    }
   }
 }
 

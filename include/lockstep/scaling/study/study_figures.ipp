@@ -44,7 +44,7 @@ class GroupFigures {
   using Make = std::function<Bar(Configuration const&)>;
   static constexpr double height = 400;
 
-  [[nodiscard]] std::string title(std::string const& what) const { return what + ": " + group_.dataset; }
+  [[nodiscard]] std::string title(std::string const& what) const { return what + ": " + group_.title; }
 
   void add(std::string const& name, std::string const& caption, Drawing drawing) {
     out_.push_back({group_.slug + "_" + name, caption, std::move(drawing)});

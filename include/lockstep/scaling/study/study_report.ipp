@@ -21,12 +21,12 @@ namespace detail {
 }
 
 inline constexpr char style[] =
-    "body{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;color:#222;max-width:1040px;margin:24px auto;padding:0 "
+    "body{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;color:#222;max-width:1080px;margin:24px auto;padding:0 "
     "16px;line-height:1.45}h1{font-size:26px}h2{font-size:20px;margin-top:36px;border-bottom:1px solid #ccc}"
     ".summary{font-size:17px;border-left:5px solid #12467f;padding:6px 12px;background:#f3f6fa}.note{color:#444;"
     "font-size:13px}figure{margin:20px 0;break-inside:avoid}figure svg{max-width:100%;height:auto;border:1px solid "
     "#ddd}figcaption{font-size:13px;color:#444}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:13px;"
-    "margin:14px 0}caption{text-align:left;font-weight:bold;padding:4px 0}th,td{padding:3px 8px;text-align:right;"
+    "margin:14px 0}caption{text-align:left;font-weight:bold;padding:4px 0}th,td{padding:3px 7px;text-align:right;"
     "white-space:nowrap;border-bottom:1px solid #ddd}th{border-bottom:2px solid #444;vertical-align:bottom;"
     "white-space:normal}th:first-child,td:first-child,td.text{text-align:left}td.text{white-space:normal}"
     "tr.predicted td{font-style:italic;color:#555;background:#f7f7f7}tr.failed td{background:#fdeceb}ol>li{margin:14px "
@@ -50,7 +50,7 @@ LOCKSTEP_INLINE std::string study_text(Study const& study) {
   int number = 0;
   for (auto const& finding : findings_of(study)) {
     auto const gain = detail::gain_of(finding);
-    out += std::to_string(++number) + ". " + finding.dataset + ": " + finding.finding +
+    out += std::to_string(++number) + ". " + finding.group + ": " + finding.finding +
            (gain.empty() ? "" : " [" + gain + "]") + "\n   cause:          " + finding.cause +
            "\n   evidence:       " + finding.evidence + "\n   recommendation: " + finding.recommendation + "\n\n";
   }
@@ -77,14 +77,14 @@ LOCKSTEP_INLINE std::string study_html(Study const& study) {
   std::string recommendations = "<h2>Findings and recommendations</h2>\n<p>The most effective first.</p>\n<ol>\n";
   for (auto const& finding : findings_of(study)) {
     auto const gain = detail::gain_of(finding);
-    recommendations += "<li><strong>" + detail::html(finding.dataset) + ":</strong> " + detail::html(finding.finding) +
+    recommendations += "<li><strong>" + detail::html(finding.group) + ":</strong> " + detail::html(finding.finding) +
                        (gain.empty() ? "" : " <span class=\"gain\">" + gain + "</span>") + "\n<dl><dt>Cause</dt><dd>" +
                        detail::html(finding.cause) + "</dd><dt>Evidence</dt><dd>" + detail::html(finding.evidence) +
                        "</dd><dt>Recommendation</dt><dd>" + detail::html(finding.recommendation) + "</dd></dl></li>\n";
   }
   recommendations += "</ol>\n";
   for (auto const& group : study.groups) {
-    out += "<h2>" + detail::html(group.dataset) + "</h2>\n" + paragraph(detail::about(group), "note");
+    out += "<h2>" + detail::html(group.title) + "</h2>\n" + paragraph(detail::about(group), "note");
     for (auto const& figure : study_figures(group))
       out += "<figure>\n" + figure.drawing.svg() + "<figcaption>" + detail::html(figure.caption) +
              "</figcaption>\n</figure>\n";

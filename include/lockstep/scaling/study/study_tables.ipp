@@ -97,7 +97,7 @@ LOCKSTEP_INLINE std::string StudyTable::html() const {
 }
 
 LOCKSTEP_INLINE StudyTable results_table(StudyGroup const& group) {
-  StudyTable table{.title = "Results: " + group.dataset,
+  StudyTable table{.title = "Results: " + group.title,
                    .header = {"run", "devices", "runs", "epoch s", "samples/s", "speed-up", "efficiency %", group.metric,
                               "eval loss", "first device MB", "other devices MB", "source"}};
   bool engines = false, predicted = false;
@@ -136,13 +136,13 @@ LOCKSTEP_INLINE StudyTable results_table(StudyGroup const& group) {
 }
 
 LOCKSTEP_INLINE StudyTable dp_against_ddp_table(StudyGroup const& group) {
-  StudyTable table{.title = "DataParallel against DistributedDataParallel: " + group.dataset,
+  StudyTable table{.title = "DataParallel against DistributedDataParallel: " + group.title,
                    .header = {"devices", "dp speed-up", "ddp speed-up", "dp efficiency %", "ddp efficiency %",
                               "dp first MB", "dp others MB", "ddp MB", "parameters", "dp " + group.metric,
                               "ddp " + group.metric, "source"}};
   std::set<Index> counts;
   for (auto const* const one : detail::rows_of(group))
-    if (one->parallel == "dp" || (one->parallel == "ddp" && one->devices > 1)) counts.insert(one->devices);
+    if (one->has_speed() && one->parallel != "single" && one->devices > 1) counts.insert(one->devices);
   bool both = false;
   for (auto const n : counts) {
     auto const *dp = group.find("dp", n), *ddp = group.find("ddp", n);

@@ -40,7 +40,7 @@ LOCKSTEP_INLINE std::string three_digits(double value) {
   auto const size = std::abs(value);
   if (size >= 9999.5) return tick_label(std::stod(rounded(value / std::pow(10, std::floor(std::log10(size)) - 2), 0)) *
                                         std::pow(10, std::floor(std::log10(size)) - 2));
-  return rounded(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.0995 || size == 0 ? 2 : 3);
+  return rounded(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 || size == 0 ? 2 : 3);
 }
 
 LOCKSTEP_INLINE void draw_marker(Drawing& out, Point at, std::string const& color, LegendEntry::Mark mark) {
@@ -49,10 +49,11 @@ LOCKSTEP_INLINE void draw_marker(Drawing& out, Point at, std::string const& colo
 }
 
 LOCKSTEP_INLINE void draw_spread(Drawing& out, double x, double top, double bottom) {
-  Stroke const stroke{"#000000", 1.2};
-  out.line({{x, top}, {x, bottom}}, stroke);
-  out.line({{x - 3, top}, {x + 3, top}}, stroke);
-  out.line({{x - 3, bottom}, {x + 3, bottom}}, stroke);
+  for (Stroke const& stroke : {Stroke{"#ffffff", 3}, Stroke{"#000000", 1.2}}) {  // visible on dark bars, too
+    out.line({{x, top}, {x, bottom}}, stroke);
+    out.line({{x - 3, top}, {x + 3, top}}, stroke);
+    out.line({{x - 3, bottom}, {x + 3, bottom}}, stroke);
+  }
 }
 
 LOCKSTEP_INLINE double draw_legend(Drawing& out, Box const& box, std::vector<LegendEntry> const& entries) {
