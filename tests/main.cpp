@@ -27,6 +27,8 @@ char const* text(Need need) {
       return "a Python with the package";
     case Need::strace:
       return "an strace that may trace";
+    case Need::latex:
+      return "pdflatex";
   }
   return "?";
 }

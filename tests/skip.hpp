@@ -12,6 +12,7 @@ enum class Need {
   torch,   ///< a Python with PyTorch
   python,  ///< a Python with a package that the test names
   strace,  ///< an strace that may trace processes, which some containers forbid
+  latex,   ///< pdflatex
 };
 
 /// Reports the running case as skipped: its program then exits with 77, which ctest shows as skipped unless a check of

@@ -23,6 +23,7 @@ skip='<skipped message="SKIP_RETURN_CODE=77"/>'
   entry python "$skip" 'skipped: needs a Python with the package: numpy'
   entry libtorch "$skip" 'skipped: needs LibTorch: v'
   entry strace "$skip" 'skipped: needs an strace that may trace: w'
+  entry latex "$skip" 'skipped: needs pdflatex: the table'
   entry mood "$skip" 'skipped: needs a better mood: z'
   entry silent "$skip" ''
   entry ran '' 'skipped: needs nothing: it ran'
@@ -42,6 +43,7 @@ has_torch() { false; }
 has_python_package() { false; }
 has_libtorch() { false; }
 can_trace() { false; }
+has_latex() { false; }
 expect 'a machine that has nothing' 'mood silent'
 has_gpu() { true; }
 has_nvcc() { true; }
@@ -50,6 +52,7 @@ has_torch() { true; }
 has_python_package() { [[ $1 == numpy ]]; }
 has_libtorch() { true; }
 can_trace() { true; }
+has_latex() { true; }
 mkdir "$work/shared"
-expect 'a machine that has everything' 'gpu shared nvcc nccl cudnn torch python libtorch strace mood silent'
+expect 'a machine that has everything' 'gpu shared nvcc nccl cudnn torch python libtorch strace latex mood silent'
 echo 'all as expected'

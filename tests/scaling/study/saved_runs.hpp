@@ -15,8 +15,8 @@ namespace lockstep_test {
 struct SavedExample {
   std::string parallel = "single";
   int devices = 1;
-  double speed = 1000;  ///< samples per second
   int batch = 32;       ///< per device
+  double speed = 1000;  ///< samples per second
   int global_batch = 0;
   std::string data = {};
   int seed = 1;

@@ -68,7 +68,7 @@ TEST_CASE("the LaTeX table is escaped, says n/a, and compiles") {
   CHECK(contains(latex, "& $1050 \\pm 71$ & $1.00 \\pm 0.00$ &"));
   CHECK(contains(latex, "ddp$^\\dagger$ & 8 & "));
   CHECK(contains(latex, "& n/a \\\\\n"));
-  if (std::system("command -v pdflatex >/dev/null") != 0) skip("pdflatex", "the LaTeX table is not compiled");
+  if (std::system("command -v pdflatex >/dev/null") != 0) return skip(Need::latex, "the table is not compiled");
   std::filesystem::create_directories(folder / "tex");
   write_file(folder / "tex/table.tex", latex);
   write_file(folder / "tex/main.tex",

@@ -11,6 +11,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
+namespace detail {
+/// Returns the path of the entry of a run's folder.
+[[nodiscard]] std::string entry_of(std::string directory);
+/// Returns the last part of a path.
+[[nodiscard]] std::string folder_name(std::string const& directory);
+}  // namespace detail
+
 /// A saved run of a study.
 struct StudyRun {
   std::string directory;

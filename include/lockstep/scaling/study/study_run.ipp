@@ -48,7 +48,7 @@ struct StepLog {
   }
 };
 
-[[nodiscard]] inline std::string entry_of(std::string directory) {
+LOCKSTEP_INLINE std::string entry_of(std::string directory) {
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   return directory + StudyEntry::suffix;
 }
@@ -61,7 +61,7 @@ struct StepLog {
   }
 }
 
-[[nodiscard]] inline std::string folder_name(std::string const& directory) {
+LOCKSTEP_INLINE std::string folder_name(std::string const& directory) {
   std::filesystem::path const path(directory);
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
