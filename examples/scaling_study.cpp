@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scaling_study TRAINER [flags]: runs a trainer on a single device, with DataParallel and with DistributedDataParallel,
 // for several numbers of devices, batch sizes and data sets, and writes the report of scaling_report. Each run is a
-// process of its own. A study that was interrupted continues where it was.
+// process of its own. The same command resumes an interrupted study.
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,7 +97,8 @@ struct Flags {
       }
     }
     if (!command.parse(static_cast<int>(own.size()), own.data())) return false;
-    if (words.empty()) throw ConfigError("needs the name of a trainer: scaling_study text_classification --devices 1,2");
+    if (words.empty())
+      throw ConfigError("needs the name of a trainer: scaling_study text_classification --devices 1,2");
     trainer.emplace(std::move(words), "scaling_study", std::vector<std::string_view>{"--nproc", "--multi-gpu"});
     if (!plan.batch_sizes.empty() && (trainer->has("--batch-size") || trainer->has("--global-batch-size")))
       throw ConfigError("--batch-sizes: the trainer's flags have a batch size, too; give one of them");
@@ -220,8 +221,8 @@ void run(StudyEntry& entry, std::string const& place, std::string const& folder)
   entry.state = finished ? StudyEntry::State::finished : StudyEntry::State::failed;
   if (!finished) {
     entry.message = app::failure_of(end);
-    std::printf("%s %s: failed: %s (all of its output: %s)\n", place.c_str(), entry.name.c_str(),
-                entry.message.c_str(), log.c_str());
+    std::printf("%s %s: failed: %s (all of its output: %s)\n", place.c_str(), entry.name.c_str(), entry.message.c_str(),
+                log.c_str());
   }
   save(entry, folder);
 }
@@ -272,7 +273,8 @@ int study(Flags& flags) {
 
 int main(int argc, char** argv) {
   try {
-    app::Command command("scaling_study TRAINER [flags] [flags of the trainer]: compares policies and numbers of devices");
+    app::Command command(
+        "scaling_study TRAINER [flags] [flags of the trainer]: compares policies and numbers of devices");
     Flags flags(command);
     if (flags.parse(command, argc, argv)) return study(flags);
     std::fputs(command.help().c_str(), stdout);

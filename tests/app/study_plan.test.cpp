@@ -25,7 +25,10 @@ std::string words_of(StudyEntry const& entry) {
 
 TEST_CASE("a plan has each policy, number of devices, batch size, data set and repeat once") {
   TrainerProgram const trainer({"/bin/true", "--epochs", "1"}, "study", {});
-  StudyPlan plan{.devices = {4, 1, 2, 2}, .batch_sizes = {16, 32}, .data = {"a.csv", "x/b/train.csv"}, .repeat = 3,
+  StudyPlan plan{.devices = {4, 1, 2, 2},
+                 .batch_sizes = {16, 32},
+                 .data = {"a.csv", "x/b/train.csv"},
+                 .repeat = 3,
                  .save_dir = "runs"};
   auto const all = plan.entries(trainer, 8);
   CHECK(all.size() == 3 * 2 * 2 * 5);

@@ -32,8 +32,8 @@ TEST_CASE("a trainer's flags are found in any spelling, and reserved ones are re
 
 TEST_CASE("a run's output is kept in its log, and its failure has the last error message") {
   TemporaryFolder const folder;
-  auto const end = app::run_trainer({"/bin/sh", "-c", "echo out; echo first >&2; echo 'no memory' >&2; exit 3"}, "[1/1]",
-                                    folder / "log");
+  auto const end = app::run_trainer({"/bin/sh", "-c", "echo out; echo first >&2; echo 'no memory' >&2; exit 3"},
+                                    "[1/1]", folder / "log");
   CHECK(end.exit_code == 3);
   CHECK(app::failure_of(end) == "no memory");
   CHECK(read_file(folder / "log").find("out\n") != std::string::npos);

@@ -44,7 +44,7 @@ END
 
 }  // namespace
 
-TEST_CASE("a study prints its plan, runs all configurations, lists failures, and continues where it was") {
+TEST_CASE("a study prints its plan, runs all configurations, lists failures, and resumes") {
   TemporaryFolder const folder;
   auto const program = trainer(folder);
   std::vector<std::string> const flags{program, "--devices=1,2", "--save-dir", folder / "runs", "--epochs", "2"};

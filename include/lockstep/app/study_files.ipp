@@ -56,8 +56,9 @@ LOCKSTEP_INLINE StudyFiles write_study_files(scaling::Study const& study, std::s
       script += "reset\n" + figure.drawing.gnuplot(pngs.back());
     }
   if (!script.empty() && gnuplot.empty()) {
-    out.notes.emplace_back("no PNG files were written, because there is no gnuplot; to install it: "
-                           "apt-get install gnuplot-nox");
+    out.notes.emplace_back(
+        "no PNG files were written, because there is no gnuplot; to install it: "
+        "apt-get install gnuplot-nox");
   } else if (!script.empty()) {
     auto const file = write(".figures.gnuplot", script);
     auto const end = launch::run_program({gnuplot, file}, [](int, std::string const&) {});

@@ -33,8 +33,9 @@ struct StudyPlan {
   int repeat = 1;
   std::string save_dir;
 
-  /// Returns all runs, the baselines first. Repeats have seeds 1, 2 and so on, unless the trainer's flags have one. Each
-  /// device gets the same number of threads: the processors divided by the largest number of devices, or --threads.
+  /// Returns all runs, the baselines first. Repeats have seeds 1, 2 and so on, unless the trainer's flags have one.
+  /// Each device gets the same number of threads: the processors divided by the largest number of devices, or
+  /// --threads.
   [[nodiscard]] std::vector<scaling::StudyEntry> entries(TrainerProgram const& trainer, int processors) const;
 
   /// Returns the estimated seconds of a run.

@@ -10,7 +10,6 @@
 
 #include <lockstep/app/study_plan.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/study/study_run.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
@@ -84,20 +83,24 @@ LOCKSTEP_INLINE std::vector<scaling::StudyEntry> StudyPlan::entries(TrainerProgr
   return out;
 }
 
-LOCKSTEP_INLINE double StudyPlan::seconds_of(scaling::StudyEntry const& entry, StudyTrial const& trial,
-                                             Index threads) {
+LOCKSTEP_INLINE double StudyPlan::seconds_of(scaling::StudyEntry const& entry, StudyTrial const& trial, Index threads) {
   auto const devices = static_cast<double>(entry.devices);
-  auto const at_once = std::clamp(static_cast<double>(entry.processors) / static_cast<double>(std::max<Index>(1, threads)),
-                                  1.0, devices);
+  auto const at_once = std::clamp(
+      static_cast<double>(entry.processors) / static_cast<double>(std::max<Index>(1, threads)), 1.0, devices);
   auto const samples = trial.samples * (trial.counts_steps ? devices : 1);
   auto const training = trial.samples_per_second > 0 ? samples / (trial.samples_per_second * at_once) : 0;
   return trial.start_seconds + training + trial.evaluation_seconds * std::max(1.0, trial.epochs) / at_once;
 }
 
 LOCKSTEP_INLINE std::string duration(double seconds) {
-  if (seconds < 90) return scaling::detail::rounded(std::max(1.0, seconds), 0) + " s";
-  if (seconds < 5400) return scaling::detail::rounded(seconds / 60, 0) + " min";
-  return scaling::detail::rounded(seconds / 3600, 1) + " h";
+  char text[32];
+  if (seconds < 90)
+    std::snprintf(text, sizeof text, "%.0f s", std::max(1.0, seconds));
+  else if (seconds < 5400)
+    std::snprintf(text, sizeof text, "%.0f min", seconds / 60);
+  else
+    std::snprintf(text, sizeof text, "%.1f h", seconds / 3600);
+  return text;
 }
 
 LOCKSTEP_INLINE StudyState find_earlier_run(scaling::StudyEntry& entry, std::string const& save_dir) {
@@ -114,7 +117,9 @@ LOCKSTEP_INLINE StudyState find_earlier_run(scaling::StudyEntry& entry, std::str
   std::size_t at = 1;  // the program may have moved
   while (at < now.size() && at < then.size() && now[at] == then[at]) ++at;
   if (now.size() != then.size() || at < now.size()) {
-    auto const word = [&](auto const& words) { return at < words.size() ? "\"" + words[at] + "\"" : std::string("nothing"); };
+    auto const word = [&](auto const& words) {
+      return at < words.size() ? "\"" + words[at] + "\"" : std::string("nothing");
+    };
     throw ConfigError(folder + ": holds a run with other flags, " + word(then) + " instead of " + word(now) +
                       "; name another --save-dir, or remove the folder and its entry file");
   }

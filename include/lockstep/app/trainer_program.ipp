@@ -26,8 +26,7 @@ LOCKSTEP_INLINE TrainerProgram::TrainerProgram(std::vector<std::string> words, s
     : words_(std::move(words)) {
   namespace fs = std::filesystem;
   auto& path = words_.at(0);
-  if (path.find('/') == std::string::npos)
-    path = (fs::read_symlink("/proc/self/exe").parent_path() / path).string();
+  if (path.find('/') == std::string::npos) path = (fs::read_symlink("/proc/self/exe").parent_path() / path).string();
   if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path))
     throw ConfigError(path + ": cannot be started; name a trainer by its path, or by its name if it is next to " +
                       caller);

@@ -34,8 +34,8 @@ TEST_CASE("bars are as high as their values, from zero on") {
   chart.lines = {{30, "75 %"}};
   auto const svg = svg_of(chart);
   CHECK(height_of(svg, "#010101", 2) == doctest::Approx(2 * height_of(svg, "#010101", 1)).epsilon(0.01));
-  for (auto const* const text : {">title<", ">10.0<", ">20.0<", ">~40.0<", ">75 %<", ">dp<", ">ddp<",
-                                 ">predicted, not measured<"})
+  for (auto const* const text :
+       {">title<", ">10.0<", ">20.0<", ">~40.0<", ">75 %<", ">dp<", ">ddp<", ">predicted, not measured<"})
     CHECK_MESSAGE(contains(svg, text), text);
   CHECK(contains(svg, "stroke=\"#020202\""));
 }

@@ -21,8 +21,9 @@ TEST_CASE("shapes are written as SVG and as commands of gnuplot, with their text
   CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"200\" height=\"100\""));
   CHECK(contains(svg, "<title>a &lt; b</title>"));
   CHECK(contains(svg, "<polygon fill=\"#123456\" points=\"10,20 40,20 40,60 10,60\" stroke=\"#ffffff\""));
-  CHECK(contains(svg, "<polyline fill=\"none\" points=\"0,0 200,100\" stroke=\"#ff0000\" stroke-width=\"2\" "
-                      "stroke-dasharray=\"6 4\"/>"));
+  CHECK(contains(svg,
+                 "<polyline fill=\"none\" points=\"0,0 200,100\" stroke=\"#ff0000\" stroke-width=\"2\" "
+                 "stroke-dasharray=\"6 4\"/>"));
   CHECK(contains(svg, "x=\"50\" y=\"63.5\" font-size=\"10\""));
   CHECK(contains(svg, " text-anchor=\"middle\">it's 5 % &amp; more_x</text>"));
   CHECK(contains(svg, " transform=\"rotate(-90 "));

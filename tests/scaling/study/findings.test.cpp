@@ -45,7 +45,7 @@ TEST_CASE("advice on dp and ddp follows from the measured rates") {
     SavedExample{.parallel = "dp", .devices = 2, .speed = dp}.save(folder / "dp");
     SavedExample{.parallel = "ddp", .devices = 2, .speed = ddp}.save(folder / "ddp");
     auto const all = findings_of(Study::read({folder / ""}));
-    auto const* const found = with(all, "on 2 devices");
+    auto const* const found = with(all, "on 2 devices.");
     return found ? found->finding + " " + found->recommendation.substr(0, 8) : "";
   };
   CHECK(advice(1200, 1800) == "ddp is 1.50 times as fast as dp on 2 devices. Use ddp.");

@@ -41,18 +41,21 @@ struct SavedExample {
     r.step_seconds.assign(24, step);
     r.epoch_seconds = {8 * step * 1.2, 8 * step * 0.9, 8 * step * 0.9};  // the first epoch is slower
     auto const busy = r.training_seconds - 24e-3 * communication_ms;
-    r.phases = {.forward = 0.3 * busy, .backward = 0.6 * busy, .communication = 24e-3 * communication_ms,
+    r.phases = {.forward = 0.3 * busy,
+                .backward = 0.6 * busy,
+                .communication = 24e-3 * communication_ms,
                 .optimizer = 0.1 * busy};
     for (int i = 0; i < devices; ++i)
       r.session.peak_bytes_per_device.push_back(parallel == "dp" && i > 0 ? 8000000u : 12000000u);
     r.session.buckets = {{2000000, 0.6 * step}, {2000000, 0.9 * step}};
-    r.evaluations = {{.step = 24, .epoch = 2, .samples = 50, .loss = 1 - accuracy, .metrics = {{"accuracy", accuracy}}}};
-    std::vector<std::pair<std::string, std::string>> settings{{"lr", lr}, {"seed", std::to_string(seed)},
-                                                              {"lr-scaling", "none"}};
+    r.evaluations = {
+        {.step = 24, .epoch = 2, .samples = 50, .loss = 1 - accuracy, .metrics = {{"accuracy", accuracy}}}};
+    std::vector<std::pair<std::string, std::string>> settings{
+        {"lr", lr}, {"seed", std::to_string(seed)}, {"lr-scaling", "none"}};
     if (!data.empty()) settings.emplace_back("data", data);
     if (global_batch > 0) settings.emplace_back("global-batch-size", std::to_string(global_batch));
-    return lockstep::train::run_json(r, {.example = "toy", .parameters_sha256 = sha, .summary = "-",
-                                         .settings = settings});
+    return lockstep::train::run_json(
+        r, {.example = "toy", .parameters_sha256 = sha, .summary = "-", .settings = settings});
   }
   void save(std::string const& directory) const {
     std::filesystem::create_directories(directory);

@@ -36,8 +36,9 @@ TEST_CASE("runs of one model, data set and batch are one group, with the baselin
   CHECK(group.configurations[2].efficiency.mean == doctest::Approx(0.9));
   CHECK(group.parameters_equal(2) == "equal");
   CHECK(group.parameters_equal(4) == "n/a");
-  CHECK(group.summary() == "toy, batch 32: ddp 2 is fastest with 1800.0 samples/s, 1.80 times the speed of one device "
-                           "and 90 % of ideal.");
+  CHECK(group.summary() ==
+        "toy, batch 32: ddp 2 is fastest with 1800.0 samples/s, 1.80 times the speed of one device "
+        "and 90 % of ideal.");
   CHECK(group.curve.size() == 11);
   CHECK(group.curve.back().ranks == 1024);
   CHECK(study.notes[0].find("in 2 groups") != std::string::npos);

@@ -54,7 +54,8 @@ TEST_CASE("the CSV has one row per configuration with all figures, and quotes na
   TemporaryFolder const folder;
   auto const csv = study_csv(saved(folder));
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 6);
-  CHECK(contains(csv, "\n\"a_b, 50% & \"\"c\"\"\",toy,1000000,32,device,fp32,host,single,self,1,1,measured,2,0,0,measured,"));
+  CHECK(contains(
+      csv, "\n\"a_b, 50% & \"\"c\"\"\",toy,1000000,32,device,fp32,host,single,self,1,1,measured,2,0,0,measured,"));
   CHECK(contains(csv, ",ddp,process,2,1,measured,1,0,0,measured,"));
   CHECK(contains(csv, ",1890,,"));
   CHECK(contains(csv, ",12000000,8000000,equal,\n"));
@@ -64,7 +65,7 @@ TEST_CASE("the CSV has one row per configuration with all figures, and quotes na
 TEST_CASE("the LaTeX table is escaped, says n/a, and compiles") {
   TemporaryFolder const folder;
   auto const latex = study_latex(saved(folder));
-  CHECK(contains(latex, "\na\\_b, 50\\% \\& ''c'', batch 32 & single & 1 & "));
+  CHECK(contains(latex, "{\\textit{a\\_b, 50\\% \\& ''c''}, batch 32 per device} \\\\\nsingle & 1 & "));
   CHECK(contains(latex, "& $1050 \\pm 71$ & $1.00 \\pm 0.00$ &"));
   CHECK(contains(latex, "ddp$^\\dagger$ & 8 & "));
   CHECK(contains(latex, "& n/a \\\\\n"));

@@ -89,8 +89,8 @@ LOCKSTEP_INLINE std::string csv(std::string_view text) {
 LOCKSTEP_INLINE std::string file_name(std::string_view text) {
   std::string out;
   for (char const c : text) {
-    bool const kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                      c == '_' || c == '-';
+    bool const kept =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
     out += kept ? c : '_';
   }
   if (out.empty() || out[0] == '.') out.insert(0, 1, '_');

@@ -44,8 +44,7 @@ LOCKSTEP_INLINE void BarChart::draw(Drawing& out, Box const& panel) const {
   auto const top = 1.14 * highest();
   double margin = 10;
   for (auto const& reference : lines) margin = std::max(margin, 14 + Drawing::text_width(reference.name, 11));
-  auto const area =
-      detail::draw_frame(out, panel, title, x_title, y_title, {0, top, false}, legend, margin);
+  auto const area = detail::draw_frame(out, panel, title, x_title, y_title, {0, top, false}, legend, margin);
   auto const slot = area.width / static_cast<double>(std::max<std::size_t>(1, categories.size()));
   for (auto const& reference : lines) {
     auto const y = area.bottom() - area.height * reference.value / top;

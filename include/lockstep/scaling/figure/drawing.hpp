@@ -52,8 +52,7 @@ struct TextStyle {
 class Drawing {
  public:
   /// @param title text for readers that cannot see the image
-  Drawing(double width, double height, std::string title)
-      : width_(width), height_(height), title_(std::move(title)) {}
+  Drawing(double width, double height, std::string title) : width_(width), height_(height), title_(std::move(title)) {}
 
   void line(std::vector<Point> points, Stroke const& stroke);
   void polygon(std::vector<Point> points, std::string const& fill, Stroke const& stroke = {"", 0});

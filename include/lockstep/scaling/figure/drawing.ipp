@@ -60,8 +60,8 @@ LOCKSTEP_INLINE std::string Drawing::svg() const {
     return out;
   };
   auto const size = number(width_) + "\" height=\"" + number(height_);
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " +
-                    number(width_) + " " + number(height_) +
+  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + number(width_) +
+                    " " + number(height_) +
                     "\" font-family=\"'DejaVu Sans', Verdana, Arial, sans-serif\" role=\"img\">\n<title>" +
                     detail::html(title_) + "</title>\n<rect width=\"" + size + "\" fill=\"#ffffff\"/>\n";
   for (auto const& shape : shapes_) {
@@ -72,8 +72,8 @@ LOCKSTEP_INLINE std::string Drawing::svg() const {
       // The baseline is a third of a letter below the middle.
       auto const base = 0.35 * style.size;
       auto const x = number(at.x + (up ? base : 0)), y = number(at.y + (up ? 0 : base));
-      out += "<text x=\"" + x + "\" y=\"" + y + "\" font-size=\"" + number(style.size) + "\" fill=\"" + style.color +
-             "\"";
+      out +=
+          "<text x=\"" + x + "\" y=\"" + y + "\" font-size=\"" + number(style.size) + "\" fill=\"" + style.color + "\"";
       if (style.anchor != TextStyle::Anchor::start)
         out += style.anchor == TextStyle::Anchor::end ? " text-anchor=\"end\"" : " text-anchor=\"middle\"";
       if (style.weight == TextStyle::Weight::bold) out += " font-weight=\"bold\"";
@@ -130,7 +130,8 @@ LOCKSTEP_INLINE std::string Drawing::gnuplot(std::string const& png) const {
     if (!shape.fill.empty()) out += number(shape.points[0].x) + " " + number(shape.points[0].y) + "\n";
     out += "END\n";
     auto const add = [&](std::string const& what) { plots += (plots.empty() ? "plot " : ", \\\n  ") + block + what; };
-    if (!shape.fill.empty()) add(" with filledcurves closed fillcolor rgb '" + shape.fill + "' fillstyle solid noborder");
+    if (!shape.fill.empty())
+      add(" with filledcurves closed fillcolor rgb '" + shape.fill + "' fillstyle solid noborder");
     if (shape.stroke.width > 0)
       add(" with lines linecolor rgb '" + shape.stroke.color + "' linewidth " + number(2 * shape.stroke.width) +
           (shape.stroke.dash == Stroke::Dash::dashed   ? " dashtype (6,4)"

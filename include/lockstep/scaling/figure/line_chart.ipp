@@ -44,8 +44,7 @@ LOCKSTEP_INLINE void LineChart::draw(Drawing& out, Box const& panel) const {
     auto const center = place(tick, y.low).x, half = Drawing::text_width(detail::tick_label(tick), 11) / 2;
     out.line({{center, area.bottom()}, {center, area.bottom() + 4}}, {"#444444", 1});
     if (center - half < last + 6) continue;
-    out.text({center, area.bottom() + 14}, detail::tick_label(tick),
-             {.size = 11, .anchor = TextStyle::Anchor::middle});
+    out.text({center, area.bottom() + 14}, detail::tick_label(tick), {.size = 11, .anchor = TextStyle::Anchor::middle});
     last = center + half;
   }
   // Points of several series at one number of devices are next to each other.
@@ -61,8 +60,7 @@ LOCKSTEP_INLINE void LineChart::draw(Drawing& out, Box const& panel) const {
       auto const here = place(point.x, point.y);
       line.push_back({here.x + aside, here.y});
     }
-    if (line.size() > 1 && (one.form == Form::line || one.form == Form::both))
-      out.line(line, {one.color, 2, one.dash});
+    if (line.size() > 1 && (one.form == Form::line || one.form == Form::both)) out.line(line, {one.color, 2, one.dash});
     if (!has_points) continue;
     for (std::size_t i = 0; i < line.size(); ++i) {
       auto const& point = one.points[i];

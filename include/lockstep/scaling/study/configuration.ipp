@@ -39,10 +39,9 @@ LOCKSTEP_INLINE Configuration Configuration::of(std::vector<StudyRun> runs) {
   };
   out.first_device_bytes = over_runs([&](auto const& run) { return bytes(run, 0, 1); }).mean;
   out.other_devices_bytes = over_runs([&](auto const& run) { return bytes(run, 1, run.run.device_bytes.size()); }).mean;
-  for (auto const member :
-       {&StepProfile::samples_per_step, &StepProfile::samples_per_second, &StepProfile::data_wait_ms,
-        &StepProfile::forward_ms, &StepProfile::backward_ms, &StepProfile::communication_ms,
-        &StepProfile::optimizer_ms, &StepProfile::pass_ms})
+  for (auto const member : {&StepProfile::samples_per_step, &StepProfile::samples_per_second,
+                            &StepProfile::data_wait_ms, &StepProfile::forward_ms, &StepProfile::backward_ms,
+                            &StepProfile::communication_ms, &StepProfile::optimizer_ms, &StepProfile::pass_ms})
     out.profile.*member = over_runs([&](auto const& run) { return run.run.profile.*member; }).mean;
   out.runs = std::move(runs);
   return out;

@@ -17,7 +17,7 @@ struct Finding {
   };
 
   Kind kind = Kind::advice;
-  double gain = 0;  ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
+  double gain = 0;         ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
   bool predicted = false;  ///< the gain is a prediction, or an upper bound
   std::string group, finding, cause, evidence, recommendation;
 };

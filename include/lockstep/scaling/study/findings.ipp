@@ -32,8 +32,12 @@ class GroupFindings {
 
  private:
   Finding& add(Finding::Kind kind, std::string finding) {
-    out_.push_back({.kind = kind, .group = group_.title, .finding = std::move(finding), .cause = {},
-                    .evidence = {}, .recommendation = {}});
+    out_.push_back({.kind = kind,
+                    .group = group_.title,
+                    .finding = std::move(finding),
+                    .cause = {},
+                    .evidence = {},
+                    .recommendation = {}});
     return out_.back();
   }
   static std::string percent(double part) { return rounded(100 * part, 0) + " %"; }
@@ -57,8 +61,9 @@ class GroupFindings {
         auto& finding = add(Finding::Kind::error, "dp and ddp on " + devices + " devices learn different parameters.");
         finding.cause = "The runs have equal settings, so their parameters should be equal bit for bit.";
         finding.evidence = "parameters_sha256 of the runs with the same --seed differ.";
-        finding.recommendation = "Look for layers or losses that depend on other samples of the batch, and run again "
-                                 "with --check-replicas-every 100.";
+        finding.recommendation =
+            "Look for layers or losses that depend on other samples of the batch, and run again "
+            "with --check-replicas-every 100.";
       }
   }
 
@@ -70,9 +75,10 @@ class GroupFindings {
     auto const bound = speed_up.bound();
     auto const times = rounded(factor, 2) + " times as fast as one device (" + percent(efficiency) + " of ideal)";
     bool const poor = efficiency < 0.75;
-    auto& finding = add(poor ? Finding::Kind::remedy : Finding::Kind::nothing,
-                        factor < 1 ? "Negative scaling: " + most.label() + " is " + times + "."
-                                   : (poor ? "Poor scaling: " : "Good scaling: ") + most.label() + " is " + times + ".");
+    auto& finding =
+        add(poor ? Finding::Kind::remedy : Finding::Kind::nothing,
+            factor < 1 ? "Negative scaling: " + most.label() + " is " + times + "."
+                       : (poor ? "Poor scaling: " : "Good scaling: ") + most.label() + " is " + times + ".");
     finding.evidence = speed_up.summary();
     auto const step_ms = most.profile.step_ms(), lost_ms = std::clamp(speed_up.lost_ms(), 0.0, 0.95 * step_ms);
     if (step_ms > 0) finding.gain = step_ms / (step_ms - lost_ms) - 1;
@@ -90,13 +96,16 @@ class GroupFindings {
       finding.recommendation = "Use at most " + std::to_string(std::max<Index>(1, processors / most.threads)) +
                                " devices here. More devices need more processors.";
     } else if (bound == "compute") {
-      finding.cause = "Forward and backward take longer when all devices compute: they share caches, memory bandwidth "
-                      "and clock frequency with each other and with other programs.";
-      finding.recommendation = "Run nothing else on the machine, use devices that share less, or use --precision bf16, "
-                               "which halves the bytes of activations.";
+      finding.cause =
+          "Forward and backward take longer when all devices compute: they share caches, memory bandwidth "
+          "and clock frequency with each other and with other programs.";
+      finding.recommendation =
+          "Run nothing else on the machine, use devices that share less, or use --precision bf16, "
+          "which halves the bytes of activations.";
     } else if (bound == "optimizer") {
       finding.cause = "The optimizer's step does not get shorter with more devices.";
-      finding.recommendation = "Give each device a larger batch, or divide the optimizer with ddp and --shard-optimizer.";
+      finding.recommendation =
+          "Give each device a larger batch, or divide the optimizer with ddp and --shard-optimizer.";
     } else if (bound == "data") {
       finding.cause = "The loaders do not deliver batches as fast as the devices train.";
       finding.recommendation = "Use more --num-workers, samples that are cheaper to read, or a cache.";
@@ -146,28 +155,28 @@ class GroupFindings {
                               : (ratio > 1 ? "ddp is " : "dp is ") + rounded(ratio > 1 ? ratio : 1 / ratio, 2) +
                                     " times as fast as " + (ratio > 1 ? "dp" : "ddp") + " on " + devices + ".");
     finding.gain = equal ? 0 : std::abs(ratio > 1 ? ratio - 1 : 1 / ratio - 1);
-    finding.cause = "dp computes in threads of one process, and its first device sums all gradients and updates; ddp "
-                    "runs one process per device, and each updates.";
-    finding.evidence = "dp " + rounded(dp.samples_per_second.mean, 1) + " samples/s, ddp " +
-                       rounded(ddp.samples_per_second.mean, 1) + " samples/s; parameters " +
-                       group_.parameters_equal(common) + "; exposed communication of a step: dp " +
-                       rounded(dp.profile.communication_ms, 1) + " ms, ddp " +
-                       rounded(ddp.profile.communication_ms, 1) + " ms";
+    finding.cause =
+        "dp computes in threads of one process, and its first device sums all gradients and updates; ddp "
+        "runs one process per device, and each updates.";
+    finding.evidence =
+        "dp " + rounded(dp.samples_per_second.mean, 1) + " samples/s, ddp " + rounded(ddp.samples_per_second.mean, 1) +
+        " samples/s; parameters " + group_.parameters_equal(common) + "; exposed communication of a step: dp " +
+        rounded(dp.profile.communication_ms, 1) + " ms, ddp " + rounded(ddp.profile.communication_ms, 1) + " ms";
     if (!std::isnan(dp.first_device_bytes) && !std::isnan(dp.other_devices_bytes))
       finding.evidence += "; memory: first device of dp " + mb(dp.first_device_bytes) + ", its others " +
                           mb(dp.other_devices_bytes) + ", ddp " + mb(ddp.first_device_bytes);
     finding.evidence += ".";
     auto const *dp8 = group_.find("dp", StudyGroup::predicted_devices),
                *ddp8 = group_.find("ddp", StudyGroup::predicted_devices);
-    finding.recommendation = equal ? "Use dp if one process is easier to start or debug, and ddp for several hosts."
-                                   : std::string("Use ") + (ratio > 1 ? "ddp." : "dp on one host, and ddp for several.");
+    finding.recommendation = equal
+                                 ? "Use dp if one process is easier to start or debug, and ddp for several hosts."
+                                 : std::string("Use ") + (ratio > 1 ? "ddp." : "dp on one host, and ddp for several.");
     if (dp8 && ddp8 && dp8->speed_up.is_known() && ddp8->speed_up.is_known() && dp8 != &dp && ddp8 != &ddp) {
       bool const better = ddp8->speed_up.mean > dp8->speed_up.mean;
-      finding.recommendation += " On " + std::to_string(StudyGroup::predicted_devices) + " devices, " +
-                                (better ? "ddp" : "dp") + " is predicted to be faster: " +
-                                rounded(better ? ddp8->speed_up.mean : dp8->speed_up.mean, 1) + " against " +
-                                rounded(better ? dp8->speed_up.mean : ddp8->speed_up.mean, 1) +
-                                " times one device.";
+      finding.recommendation +=
+          " On " + std::to_string(StudyGroup::predicted_devices) + " devices, " + (better ? "ddp" : "dp") +
+          " is predicted to be faster: " + rounded(better ? ddp8->speed_up.mean : dp8->speed_up.mean, 1) + " against " +
+          rounded(better ? dp8->speed_up.mean : ddp8->speed_up.mean, 1) + " times one device.";
     }
   }
 
@@ -179,16 +188,16 @@ class GroupFindings {
       if (one.devices > 1 && (!most || one.devices >= most->devices)) most = &one;
     }
     if (!alone || !most) return;
-    bool const less_is_better = group_.metric.find("error") != std::string::npos ||
-                                group_.metric.find("loss") != std::string::npos;
+    bool const less_is_better =
+        group_.metric.find("error") != std::string::npos || group_.metric.find("loss") != std::string::npos;
     auto const drop = (alone->metric.mean - most->metric.mean) * (less_is_better ? -1 : 1);
     auto const limit = std::max(0.005, 2 * std::max(alone->metric.deviation, most->metric.deviation));
     auto const grows = most->profile.samples() / alone->profile.samples();
     auto const rule = setting(*most, "lr-scaling"), warmup = setting(*most, "warmup-epochs");
     auto const values = group_.metric + " " + rounded(alone->metric.mean, 4) + " on one device, " +
                         rounded(most->metric.mean, 4) + " with " + most->label();
-    auto const steps = std::to_string(alone->runs[0].run.steps) + " and " +
-                       std::to_string(most->runs[0].run.steps) + " steps";
+    auto const steps =
+        std::to_string(alone->runs[0].run.steps) + " and " + std::to_string(most->runs[0].run.steps) + " steps";
     bool const lost = drop > limit;
     auto& finding = add(lost ? Finding::Kind::remedy : Finding::Kind::nothing,
                         lost ? "More devices reach a worse " + group_.metric + "."
@@ -199,18 +208,21 @@ class GroupFindings {
       finding.recommendation = lost ? "Look for layers that depend on the batch of a device, such as batch norm."
                                     : "Keep the learning rate.";
     } else {
-      finding.cause = "The batch over all devices is " + rounded(grows, 1) + " times as large, so an epoch has fewer "
+      finding.cause = "The batch over all devices is " + rounded(grows, 1) +
+                      " times as large, so an epoch has fewer "
                       "steps.";
       if (!lost)
         finding.recommendation = rule == "none" ? "Keep the learning rate: it needs no scaling for this batch."
                                                 : "Keep --lr-scaling " + rule + ".";
       else if (rule == "none")
         finding.recommendation = "Scale the learning rate with the batch (--lr-scaling linear, here " +
-                                 rounded(grows, 1) + " times the rate) after a warm-up (--warmup-epochs 1), or keep "
+                                 rounded(grows, 1) +
+                                 " times the rate) after a warm-up (--warmup-epochs 1), or keep "
                                  "the batch with --global-batch-size.";
       else
-        finding.recommendation = warmup == "0" ? "Warm the learning rate up (--warmup-epochs 1), or use --lr-scaling sqrt."
-                                               : "Use --lr-scaling sqrt, more epochs, or --global-batch-size.";
+        finding.recommendation = warmup == "0"
+                                     ? "Warm the learning rate up (--warmup-epochs 1), or use --lr-scaling sqrt."
+                                     : "Use --lr-scaling sqrt, more epochs, or --global-batch-size.";
     }
   }
 
@@ -236,27 +248,30 @@ class GroupFindings {
     auto const alone = group_.curve[0].samples_per_second;
     auto const paying = ScalingReport::efficient_until(sizes, alone);
     bool const all = paying == sizes.back().ranks;
-    auto& finding = add(Finding::Kind::advice,
-                        all ? "ddp is predicted to pay up to " + std::to_string(paying) + " devices and beyond."
-                            : "ddp is predicted to pay up to " + std::to_string(paying) +
-                                  (paying == 1 ? " device." : " devices."));
+    auto& finding =
+        add(Finding::Kind::advice,
+            all ? "ddp is predicted to pay up to " + std::to_string(paying) + " devices and beyond."
+                : "ddp is predicted to pay up to " + std::to_string(paying) + (paying == 1 ? " device." : " devices."));
     finding.predicted = true;
     auto const next = std::find_if(sizes.begin(), sizes.end(), [&](auto const& size) { return size.ranks > paying; });
-    finding.cause = next == sizes.end() ? "Each doubling gives at least 1.5 times the samples/s."
-                                        : std::string("The next doubling gives less than 1.5 times the samples/s, because of: ") +
-                                              next->bound + ".";
+    finding.cause = next == sizes.end()
+                        ? "Each doubling gives at least 1.5 times the samples/s."
+                        : std::string("The next doubling gives less than 1.5 times the samples/s, because of: ") +
+                              next->bound + ".";
     finding.evidence = "Predicted for devices with processors of their own, with messages of " +
                        rounded(group_.fabric.latency_seconds * 1e6, 1) + " us and " +
                        rounded(1e-9 / group_.fabric.seconds_per_byte, 2) + " GB/s.";
     finding.recommendation = "Describe your network with --link, or --alpha-us and --beta-gb-s.";
     if (auto const most = group_.most_devices("ddp"); most > 1) {
       auto const measured = group_.find("ddp", most)->samples_per_second.mean;
-      auto const expected = std::find_if(sizes.begin(), sizes.end(), [&](auto const& size) { return size.ranks == most; });
+      auto const expected =
+          std::find_if(sizes.begin(), sizes.end(), [&](auto const& size) { return size.ranks == most; });
       if (expected != sizes.end() && measured < 0.75 * expected->samples_per_second) {
         finding.evidence += " The measured ddp " + std::to_string(most) + " has " +
                             percent(measured / expected->samples_per_second) + " of the predicted samples/s.";
-        finding.recommendation += " Here the devices share processors, memory or other programs' time, which the "
-                                  "prediction leaves out.";
+        finding.recommendation +=
+            " Here the devices share processors, memory or other programs' time, which the "
+            "prediction leaves out.";
       }
     }
   }
@@ -285,7 +300,7 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
     StudyGroup const* better = nullptr;
     auto const* const own = group.fastest();
     for (auto const& other : study.groups) {
-      if (&other == &group || other.dataset != group.dataset ) continue;
+      if (&other == &group || other.dataset != group.dataset) continue;
       auto const &a = group.any_run(), &b = other.any_run();
       if (!a.run.differences(b.run).empty() || a.batch_is_global != b.batch_is_global || a.example != b.example ||
           a.backend != b.backend)
@@ -293,13 +308,13 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
       auto const* const like = other.find(own->parallel, own->devices);
       if (!like || !like->has_speed() || like->predicted) continue;
       if (like->samples_per_second.mean > 1.03 * own->samples_per_second.mean &&
-          (!better || like->samples_per_second.mean > better->find(own->parallel, own->devices)->samples_per_second.mean))
+          (!better ||
+           like->samples_per_second.mean > better->find(own->parallel, own->devices)->samples_per_second.mean))
         better = &other;
     }
     if (!better) continue;
     auto const& like = *better->find(own->parallel, own->devices);
-    auto const here = std::to_string(group.any_run().batch),
-               there = std::to_string(better->any_run().batch);
+    auto const here = std::to_string(group.any_run().batch), there = std::to_string(better->any_run().batch);
     auto const gain = like.samples_per_second.mean / own->samples_per_second.mean - 1;
     Finding finding{.kind = Finding::Kind::remedy,
                     .gain = gain,
@@ -309,11 +324,11 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
                     .cause = "A larger batch shares the optimizer and the communication of a step among more samples.",
                     .evidence = "Measured: " + rounded(own->samples_per_second.mean, 1) + " and " +
                                 rounded(like.samples_per_second.mean, 1) + " samples/s",
-                    .recommendation = "Use batch " + there + " instead of " + here +
-                                      ", and compare the " + group.metric + " that it reaches."};
+                    .recommendation = "Use batch " + there + " instead of " + here + ", and compare the " +
+                                      group.metric + " that it reaches."};
     if (own->metric.is_known() && like.metric.is_known())
-      finding.evidence += "; " + group.metric + " " + rounded(own->metric.mean, 4) + " and " +
-                          rounded(like.metric.mean, 4);
+      finding.evidence +=
+          "; " + group.metric + " " + rounded(own->metric.mean, 4) + " and " + rounded(like.metric.mean, 4);
     finding.evidence += ".";
     out.push_back(std::move(finding));
   }
@@ -325,9 +340,8 @@ LOCKSTEP_INLINE std::vector<Finding> findings_of(Study const& study) {
   std::vector<Finding> out;
   for (auto const& group : study.groups) detail::GroupFindings(group, out).add_all();
   detail::compare_batches(study, out);
-  std::stable_sort(out.begin(), out.end(), [](auto const& a, auto const& b) {
-    return a.kind != b.kind ? a.kind < b.kind : a.gain > b.gain;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](auto const& a, auto const& b) { return a.kind != b.kind ? a.kind < b.kind : a.gain > b.gain; });
   return out;
 }
 

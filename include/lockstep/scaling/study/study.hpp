@@ -38,10 +38,10 @@ struct StudyGroup {
   Scaling scaling = Scaling::weak;              ///< as the runs' batches
   std::vector<Configuration> configurations{};  ///< by devices, then single, dp, ddp
   BaselineKind baseline_kind = BaselineKind::none;
-  Configuration baseline = {};               ///< one device, measured or predicted
-  std::optional<Workload> workload = {};     ///< for predictions
-  Fabric fabric = {};                        ///< of predictions
-  std::vector<Prediction> curve = {};        ///< of ddp on 1, 2, 4 … 1024 devices
+  Configuration baseline = {};                ///< one device, measured or predicted
+  std::optional<Workload> workload = {};      ///< for predictions
+  Fabric fabric = {};                         ///< of predictions
+  std::vector<Prediction> curve = {};         ///< of ddp on 1, 2, 4 … 1024 devices
   std::vector<Configuration> predicted = {};  ///< dp and ddp on 8 devices unless they were measured
 
   static constexpr Index predicted_devices = 8;
@@ -71,8 +71,8 @@ struct StudyGroup {
 /// Saved runs, grouped and compared.
 struct Study {
   std::vector<StudyGroup> groups;
-  std::vector<MissingRun> missing;   ///< failed, unfinished and unreadable runs
-  std::vector<std::string> notes;    ///< sentences about the data
+  std::vector<MissingRun> missing;  ///< failed, unfinished and unreadable runs
+  std::vector<std::string> notes;   ///< sentences about the data
   StudyOptions options;
 
   /// Reads all runs below some folders.

@@ -18,17 +18,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 LOCKSTEP_INLINE Prediction predict_data_parallel(Workload const& work, StepProfile const& measured, Index devices,
                                                  Scaling scaling) {
-  auto const n = static_cast<double>(devices), share = scaling == Scaling::weak ? 1 : static_cast<double>(work.ranks) / n;
+  auto const n = static_cast<double>(devices),
+             share = scaling == Scaling::weak ? 1 : static_cast<double>(work.ranks) / n;
   auto const others = static_cast<double>(std::max<Index>(1, measured.shards - 1));
   Prediction out;
   out.ranks = devices;
   out.pass_seconds = work.pass_seconds * share;
-  auto const waits = [&](Index count) { return work.spread_seconds * std::sqrt(share) * detail::expected_maximum(count); };
+  auto const waits = [&](Index count) {
+    return work.spread_seconds * std::sqrt(share) * detail::expected_maximum(count);
+  };
   out.slowest_seconds = devices > 1 ? waits(devices) : 0;
   auto const sum_seconds = measured.communication_ms / 1e3 - (measured.shards > 1 ? waits(measured.shards) : 0);
   out.exposed_seconds = std::max(0.0, sum_seconds) * (n - 1) / others;
   out.optimizer_seconds = measured.optimizer_ms / 1e3;
-  auto const busy = 
+  auto const busy =
       out.pass_seconds + out.exposed_seconds + out.slowest_seconds + out.optimizer_seconds + work.other_seconds;
   out.data_seconds = std::max(0.0, work.load_seconds * share * n - busy);
   out.step_seconds = busy + out.data_seconds;
@@ -126,8 +129,8 @@ LOCKSTEP_INLINE void add_predictions(StudyGroup& group, StudyOptions const& opti
   for (auto const& one : all)
     for (auto const& run : one.runs)
       if (run.workload && !source) source = &run;
-  auto const alone = std::find_if(all.begin(), all.end(),
-                                  [](auto const& one) { return one.devices == 1 && one.has_speed(); });
+  auto const alone =
+      std::find_if(all.begin(), all.end(), [](auto const& one) { return one.devices == 1 && one.has_speed(); });
   bool const on_gpus = source && source->backend == CudaSpace::name;
   group.fabric = Fabric::of(options.link, on_gpus, options.alpha_us, options.beta_gb_s);
   double samples_per_epoch = 0;
@@ -262,8 +265,7 @@ LOCKSTEP_INLINE Study Study::of(std::vector<StudyRun> runs, std::vector<MissingR
   }
   for (auto& [key, same] : by_group) out.groups.push_back(detail::group_of(std::move(same)));
   std::stable_sort(out.groups.begin(), out.groups.end(), [](auto const& a, auto const& b) {
-    return a.dataset != b.dataset ? a.dataset < b.dataset
-                                  : a.any_run().batch < b.any_run().batch;
+    return a.dataset != b.dataset ? a.dataset < b.dataset : a.any_run().batch < b.any_run().batch;
   });
   detail::name_files(out.groups);
   for (std::size_t i = 0; i < out.groups.size(); ++i) {
@@ -303,8 +305,7 @@ LOCKSTEP_INLINE Study Study::read(std::vector<std::string> const& roots, StudyOp
   std::set<std::string> known, datasets;
   auto const wanted = [&](std::string const& dataset) {
     datasets.insert(dataset);
-    return options.datasets.empty() ||
-           std::count(options.datasets.begin(), options.datasets.end(), dataset) > 0;
+    return options.datasets.empty() || std::count(options.datasets.begin(), options.datasets.end(), dataset) > 0;
   };
   for (auto const& directory : found.finished) {
     known.insert(detail::entry_of(directory));

@@ -17,11 +17,11 @@ struct StudyEntry {
   std::string name;  ///< of the run's folder
   std::string example, parallel;
   Index devices = 1;
-  std::optional<Index> batch_size = {};    ///< per device; empty: the trainer's own
-  std::string data = {};                   ///< as given with --data; empty: the trainer's own
-  Index repeat = 1;                        ///< from 1
-  std::vector<std::string> command = {};   ///< the program's path, followed by its arguments
-  Index processors = 0;                    ///< of the machine that ran it; 0: unknown
+  std::optional<Index> batch_size = {};   ///< per device; empty: the trainer's own
+  std::string data = {};                  ///< as given with --data; empty: the trainer's own
+  Index repeat = 1;                       ///< from 1
+  std::vector<std::string> command = {};  ///< the program's path, followed by its arguments
+  Index processors = 0;                   ///< of the machine that ran it; 0: unknown
   State state = State::planned;
   int exit_code = 0;
   std::string message = {};  ///< of a failure

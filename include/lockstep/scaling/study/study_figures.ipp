@@ -141,17 +141,19 @@ class GroupFigures {
     constexpr double width = 560;
     Drawing drawing(width, height, chart.title);
     chart.draw(drawing, {8, 8, width - 16, height - 16});
-    add("accuracy", "The last evaluation's " + group_.metric + ", with the standard deviation over repeats. "
-                    "The axis does not begin at zero.",
+    add("accuracy",
+        "The last evaluation's " + group_.metric +
+            ", with the standard deviation over repeats. "
+            "The axis does not begin at zero.",
         std::move(drawing));
   }
 
   void phases() {
     BarChart chart{.title = title("Phases of a step"), .x_title = "configuration", .y_title = "ms per step"};
     chart.layout = BarChart::Layout::stacked;
-    BarSeries data{"waiting for data", "#f7e3a1", {}}, compute{"compute", "#12467f", {}},
-        exposed{"exposed communication", "#d9722e", {}}, optimizer{"optimizer", "#8fc1e3", {}},
-        other{"other", "#4b4b4b", {}};
+    BarSeries data{"waiting for data", "#f9ebbb", {}}, compute{"compute", "#0d2f57", {}},
+        exposed{"exposed communication", "#dd7a3b", {}}, optimizer{"optimizer", "#8fc1e3", {}},
+        other{"other", "#646464", {}};
     for (auto const& one : group_.configurations) {
       if (!one.has_speed()) continue;
       auto const& step = one.profile;

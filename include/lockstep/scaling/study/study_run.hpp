@@ -48,12 +48,12 @@ struct StudyRun {
   [[nodiscard]] std::string group_key() const;
 };
 
-/// What is known of a run without a result.
+/// A run without a result, and the known facts about it.
 struct MissingRun {
   std::string name, directory;
-  std::string reason;                   ///< sentence: message of a failure, or what can be read of the run
+  std::string reason;                    ///< sentence: message of a failure, or what can be read of the run
   std::optional<StudyEntry> entry = {};  ///< if a study made the run
-  bool failed = false;                  ///< ended with an error; else unfinished or unreadable
+  bool failed = false;                   ///< ended with an error; else unfinished or unreadable
 
   /// Describes an unfinished run by its log.
   /// @param why reason for which run.json is not used; may be empty

@@ -125,7 +125,8 @@ LOCKSTEP_INLINE StudyRun StudyRun::read(std::string const& directory, Index warm
   }
   auto const samples = out.run.profile.samples_per_second * all_seconds;
   auto before = log.samples_until(warmup_epochs);
-  if (before <= 0 || before >= samples) before = samples * static_cast<double>(warmup_epochs) / static_cast<double>(epochs);
+  if (before <= 0 || before >= samples)
+    before = samples * static_cast<double>(warmup_epochs) / static_cast<double>(epochs);
   if (left_seconds > 0) out.run.profile.samples_per_second = (samples - before) / left_seconds;
   out.epoch_seconds.erase(out.epoch_seconds.begin(), out.epoch_seconds.begin() + warmup_epochs);
   out.left_out_epochs = warmup_epochs;
@@ -191,7 +192,8 @@ LOCKSTEP_INLINE FoundRuns FoundRuns::below(std::vector<std::string> const& roots
   }
   for (auto* const list : {&out.finished, &out.unfinished, &out.entries}) std::sort(list->begin(), list->end());
   if (out.finished.empty() && out.unfinished.empty() && out.entries.empty())
-    throw DataError(roots[0] + ": there is no run in it or below it; give folders of runs that were saved with --save-dir");
+    throw DataError(roots[0] +
+                    ": there is no run in it or below it; give folders of runs that were saved with --save-dir");
   return out;
 }
 

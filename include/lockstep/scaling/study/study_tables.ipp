@@ -49,7 +49,7 @@ namespace detail {
 }
 
 [[nodiscard]] LOCKSTEP_INLINE StudyTable::Row::Kind kind_of(Configuration const& one) {
-  return one.predicted    ? StudyTable::Row::Kind::predicted
+  return one.predicted     ? StudyTable::Row::Kind::predicted
          : one.has_speed() ? StudyTable::Row::Kind::measured
                            : StudyTable::Row::Kind::failed;
 }
@@ -98,8 +98,8 @@ LOCKSTEP_INLINE std::string StudyTable::html() const {
 
 LOCKSTEP_INLINE StudyTable results_table(StudyGroup const& group) {
   StudyTable table{.title = "Results: " + group.title,
-                   .header = {"run", "devices", "runs", "epoch s", "samples/s", "speed-up", "efficiency %", group.metric,
-                              "eval loss", "first device MB", "other devices MB", "source"}};
+                   .header = {"run", "devices", "runs", "epoch s", "samples/s", "speed-up", "efficiency %",
+                              group.metric, "eval loss", "first device MB", "other devices MB", "source"}};
   bool engines = false, predicted = false;
   std::string engine;  // of the first ddp run
   for (auto const& one : group.configurations)
@@ -111,8 +111,8 @@ LOCKSTEP_INLINE StudyTable results_table(StudyGroup const& group) {
     auto name = one->parallel;
     if (engines && one->parallel == "ddp" && !one->engine.empty()) name += " (" + one->engine + ")";
     if (!one->has_speed()) {
-      table.rows.push_back({{name, std::to_string(one->devices), "failed: " + one->message},
-                            StudyTable::Row::Kind::failed});
+      table.rows.push_back(
+          {{name, std::to_string(one->devices), "failed: " + one->message}, StudyTable::Row::Kind::failed});
       continue;
     }
     predicted |= one->predicted;
@@ -136,10 +136,10 @@ LOCKSTEP_INLINE StudyTable results_table(StudyGroup const& group) {
 }
 
 LOCKSTEP_INLINE StudyTable dp_against_ddp_table(StudyGroup const& group) {
-  StudyTable table{.title = "DataParallel against DistributedDataParallel: " + group.title,
-                   .header = {"devices", "dp speed-up", "ddp speed-up", "dp efficiency %", "ddp efficiency %",
-                              "dp first MB", "dp others MB", "ddp MB", "parameters", "dp " + group.metric,
-                              "ddp " + group.metric, "source"}};
+  StudyTable table{
+      .title = "DataParallel against DistributedDataParallel: " + group.title,
+      .header = {"devices", "dp speed-up", "ddp speed-up", "dp efficiency %", "ddp efficiency %", "dp first MB",
+                 "dp others MB", "ddp MB", "parameters", "dp " + group.metric, "ddp " + group.metric, "source"}};
   std::set<Index> counts;
   for (auto const* const one : detail::rows_of(group))
     if (one->has_speed() && one->parallel != "single" && one->devices > 1) counts.insert(one->devices);
@@ -150,7 +150,10 @@ LOCKSTEP_INLINE StudyTable dp_against_ddp_table(StudyGroup const& group) {
     auto const &a = dp ? *dp : none, &b = ddp ? *ddp : none;
     bool const predicted = a.predicted || b.predicted;
     both |= a.has_speed() && b.has_speed() && !predicted;
-    auto const source = !predicted ? "measured" : a.predicted && b.predicted ? "predicted" : a.predicted ? "dp predicted" : "ddp predicted";
+    auto const source = !predicted                   ? "measured"
+                        : a.predicted && b.predicted ? "predicted"
+                        : a.predicted                ? "dp predicted"
+                                                     : "ddp predicted";
     table.rows.push_back({{std::to_string(n), detail::figure(a.speed_up, 2), detail::figure(b.speed_up, 2),
                            detail::figure(a.efficiency.times(100), 0), detail::figure(b.efficiency.times(100), 0),
                            detail::megabytes(a.first_device_bytes), detail::megabytes(a.other_devices_bytes),
@@ -159,8 +162,9 @@ LOCKSTEP_INLINE StudyTable dp_against_ddp_table(StudyGroup const& group) {
                           predicted ? StudyTable::Row::Kind::predicted : StudyTable::Row::Kind::measured});
   }
   if (!both) table.rows.clear();
-  table.note = "Memory is the peak of parameters, gradients, optimizer state and activations per device. "
-               "\"parameters\" says whether runs with the same --seed end with equal parameters.";
+  table.note =
+      "Memory is the peak of parameters, gradients, optimizer state and activations per device. "
+      "\"parameters\" says whether runs with the same --seed end with equal parameters.";
   return table;
 }
 
@@ -191,33 +195,32 @@ LOCKSTEP_INLINE std::string study_csv(Study const& study) {
       auto const compute_ms = step.forward_ms + step.backward_ms + step.pass_ms;
       auto const sum_ms = step.data_wait_ms + compute_ms + step.communication_ms + step.optimizer_ms;
       auto const kind = detail::kind_of(*one);
-      std::vector<std::string> cells{
-          group.dataset,
-          run.example,
-          std::to_string(run.parameters),
-          std::to_string(run.batch),
-          run.batch_is_global ? "all devices" : "device",
-          run.precision,
-          run.backend,
-          one->parallel,
-          one->engine,
-          std::to_string(one->devices),
-          std::to_string(one->threads),
-          kind == StudyTable::Row::Kind::predicted  ? "predicted"
-          : kind == StudyTable::Row::Kind::measured ? "measured"
-                                                    : "failed",
-          std::to_string(one->runs.size()),
-          std::to_string(one->failed),
-          std::to_string(one->runs.empty() ? 0 : one->runs[0].left_out_epochs),
-          group.baseline_kind == BaselineKind::measured    ? "measured"
-          : group.baseline_kind == BaselineKind::predicted ? "predicted"
-                                                           : "none"};
+      std::vector<std::string> cells{group.dataset,
+                                     run.example,
+                                     std::to_string(run.parameters),
+                                     std::to_string(run.batch),
+                                     run.batch_is_global ? "all devices" : "device",
+                                     run.precision,
+                                     run.backend,
+                                     one->parallel,
+                                     one->engine,
+                                     std::to_string(one->devices),
+                                     std::to_string(one->threads),
+                                     kind == StudyTable::Row::Kind::predicted  ? "predicted"
+                                     : kind == StudyTable::Row::Kind::measured ? "measured"
+                                                                               : "failed",
+                                     std::to_string(one->runs.size()),
+                                     std::to_string(one->failed),
+                                     std::to_string(one->runs.empty() ? 0 : one->runs[0].left_out_epochs),
+                                     group.baseline_kind == BaselineKind::measured    ? "measured"
+                                     : group.baseline_kind == BaselineKind::predicted ? "predicted"
+                                                                                      : "none"};
       auto const add = [&](Statistic const& value) {
         cells.push_back(number(value.mean));
         cells.push_back(value.count > 1 ? number(value.deviation) : "");
       };
-      for (auto const* const value : {&one->epoch_seconds, &one->samples_per_second, &one->training_seconds,
-                                      &one->speed_up, &one->efficiency})
+      for (auto const* const value :
+           {&one->epoch_seconds, &one->samples_per_second, &one->training_seconds, &one->speed_up, &one->efficiency})
         add(*value);
       cells.push_back(group.metric);
       add(one->metric);
@@ -263,17 +266,17 @@ LOCKSTEP_INLINE std::string study_latex(Study const& study) {
   if (repeated) out += " Values are means $\\pm$ standard deviations of repeated runs, or of the epochs of one run.";
   if (predicted) out += " Rows with $\\dagger$ are predicted, not measured.";
   if (predicted_baseline) out += " Without a run on one device, speed-up is relative to a prediction.";
-  out += "}\n\\label{tab:scaling}\n\\begin{tabular}{llrrrrrr}\n\\toprule\nData set & Policy & Devices & Epoch (s) & "
-         "Samples/s & Speed-up & Efficiency (\\%) & " +
-         detail::latex(header) + " \\\\\n";
+  out +=
+      "}\n\\label{tab:scaling}\n\\small\\setlength{\\tabcolsep}{4pt}\n\\begin{tabular}{lrrrrrr}\n\\toprule\n"
+      "Policy & Devices & Epoch (s) & Samples/s & Speed-up & Eff. (\\%) & " +
+      detail::latex(header) + " \\\\\n";
   for (auto const& group : study.groups) {
-    out += "\\midrule\n";
     auto const& run = group.any_run();
-    auto name = detail::latex(group.dataset) + ", batch " + std::to_string(run.batch);
+    out += "\\midrule\n\\multicolumn{7}{l}{\\textit{" + detail::latex(group.dataset) + "}, batch " +
+           std::to_string(run.batch) + (run.batch_is_global ? " over all devices" : " per device") + "} \\\\\n";
     for (auto const* const one : detail::rows_of(group)) {
-      out += name + " & " + detail::latex(one->parallel) + (one->predicted ? "$^\\dagger$" : "") + " & " +
+      out += detail::latex(one->parallel) + (one->predicted ? "$^\\dagger$" : "") + " & " +
              std::to_string(one->devices) + " & ";
-      name.clear();
       if (!one->has_speed()) {
         out += "\\multicolumn{5}{l}{failed} \\\\\n";
         continue;

@@ -38,8 +38,9 @@ LOCKSTEP_INLINE std::string tick_label(double value) {
 
 LOCKSTEP_INLINE std::string three_digits(double value) {
   auto const size = std::abs(value);
-  if (size >= 9999.5) return tick_label(std::stod(rounded(value / std::pow(10, std::floor(std::log10(size)) - 2), 0)) *
-                                        std::pow(10, std::floor(std::log10(size)) - 2));
+  if (size >= 9999.5)
+    return tick_label(std::stod(rounded(value / std::pow(10, std::floor(std::log10(size)) - 2), 0)) *
+                      std::pow(10, std::floor(std::log10(size)) - 2));
   return rounded(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 || size == 0 ? 2 : 3);
 }
 
@@ -104,8 +105,7 @@ LOCKSTEP_INLINE Box draw_frame(Drawing& out, Box const& box, std::string const& 
   out.line({{area.x, area.bottom()}, {area.right(), area.bottom()}}, {"#444444", 1});
   out.text({box.x + 12, area.y + area.height / 2}, y_title,
            {.size = 12, .anchor = TextStyle::Anchor::middle, .direction = TextStyle::Direction::up});
-  out.text({area.x + area.width / 2, box.bottom() - 10}, x_title,
-           {.size = 12, .anchor = TextStyle::Anchor::middle});
+  out.text({area.x + area.width / 2, box.bottom() - 10}, x_title, {.size = 12, .anchor = TextStyle::Anchor::middle});
   return area;
 }
 
