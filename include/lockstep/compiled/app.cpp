@@ -5,4 +5,7 @@
 #include <lockstep/app/examination.ipp>
 #include <lockstep/app/run.ipp>
 #include <lockstep/app/save_dir.ipp>
+#include <lockstep/app/study_files.ipp>
+#include <lockstep/app/study_plan.ipp>
 #include <lockstep/app/synthetic_data.ipp>
+#include <lockstep/app/trainer_program.ipp>
