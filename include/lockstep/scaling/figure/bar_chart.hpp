@@ -52,7 +52,9 @@ struct BarChart {
 
  private:
   [[nodiscard]] double highest() const noexcept;
-  void draw_group(Drawing& out, Box const& slot, std::size_t category, double highest) const;
+  /// Parts of a group of bars: reference lines are drawn between them.
+  enum class Pass { shapes, labels };
+  void draw_group(Drawing& out, Box const& slot, std::size_t category, double highest, Pass pass) const;
   void draw_stack(Drawing& out, Box const& slot, std::size_t category, double highest) const;
 };
 

@@ -46,20 +46,26 @@ LOCKSTEP_INLINE void BarChart::draw(Drawing& out, Box const& panel) const {
   for (auto const& reference : lines) margin = std::max(margin, 14 + Drawing::text_width(reference.name, 11));
   auto const area = detail::draw_frame(out, panel, title, x_title, y_title, {0, top, false}, legend, margin);
   auto const slot = area.width / static_cast<double>(std::max<std::size_t>(1, categories.size()));
+  auto const place = [&](std::size_t i) {
+    return Box{area.x + slot * static_cast<double>(i), area.y, slot, area.height};
+  };
+  for (std::size_t i = 0; i < categories.size(); ++i) {
+    out.text({place(i).x + slot / 2, area.bottom() + 14}, categories[i],
+             {.size = 11, .anchor = TextStyle::Anchor::middle});
+    layout == Layout::grouped ? draw_group(out, place(i), i, top, Pass::shapes) : draw_stack(out, place(i), i, top);
+  }
   for (auto const& reference : lines) {
     auto const y = area.bottom() - area.height * reference.value / top;
     out.line({{area.x, y}, {area.right(), y}}, {"#b3261e", 1.4, Stroke::Dash::dashed});
     out.text({area.right() + 6, y}, reference.name, {.size = 11, .color = "#8c1d18"});
   }
-  for (std::size_t i = 0; i < categories.size(); ++i) {
-    Box const place{area.x + slot * static_cast<double>(i), area.y, slot, area.height};
-    out.text({place.x + slot / 2, area.bottom() + 14}, categories[i],
-             {.size = 11, .anchor = TextStyle::Anchor::middle});
-    layout == Layout::grouped ? draw_group(out, place, i, top) : draw_stack(out, place, i, top);
-  }
+  for (std::size_t i = 0; i < categories.size() && layout == Layout::grouped; ++i)
+    draw_group(out, place(i), i, top, Pass::labels);
 }
 
-LOCKSTEP_INLINE void BarChart::draw_group(Drawing& out, Box const& slot, std::size_t category, double top) const {
+LOCKSTEP_INLINE void BarChart::draw_group(Drawing& out, Box const& slot, std::size_t category, double top,
+                                          Pass pass) const {
+  bool const shapes = pass == Pass::shapes;
   double count = 0;
   for (auto const& one : series) count += std::isnan(one.bars[category].value) ? 0 : 1;
   auto const pitch = std::min(64.0, 0.86 * slot.width / std::max(1.0, static_cast<double>(series.size())));
@@ -70,29 +76,33 @@ LOCKSTEP_INLINE void BarChart::draw_group(Drawing& out, Box const& slot, std::si
     if (std::isnan(bar.value)) continue;
     auto const color = bar.color.empty() ? one.color : bar.color;
     Box const box{x + 0.06 * pitch, height(bar.value), 0.88 * pitch, slot.bottom() - height(bar.value)};
-    if (bar.predicted)
+    if (shapes && bar.predicted)
       out.rectangle(box, "#ffffff", {color, 1.6, Stroke::Dash::dotted});
-    else
+    else if (shapes)
       out.rectangle(box, color);
     auto const middle = x + pitch / 2;
     double label = box.y;
     if (!std::isnan(bar.ideal)) {
       auto const y = height(bar.ideal);
-      out.line({{x, y}, {x + pitch, y}}, {"#b3261e", 1.6, Stroke::Dash::dashed});
+      if (shapes) out.line({{x, y}, {x + pitch, y}}, {"#b3261e", 1.6, Stroke::Dash::dashed});
       if (y < label && y > label - 20) label = y;
     }
     for (std::size_t i = 0; i < bar.dots.size(); ++i) {
       auto const part = (static_cast<double>(i) + 0.5) / static_cast<double>(bar.dots.size()) - 0.5;
-      out.circle({middle + 0.6 * pitch * part, height(bar.dots[i])}, 2.5, "#ffffff", {"#333333", 1});
+      if (shapes) out.circle({middle + 0.6 * pitch * part, height(bar.dots[i])}, 2.5, "#ffffff", {"#333333", 1});
       label = std::min(label, height(bar.dots[i]) - 2);
     }
     if (bar.spread > 0) {
-      detail::draw_spread(out, middle, height(bar.value + bar.spread), height(bar.value - bar.spread));
+      if (shapes) detail::draw_spread(out, middle, height(bar.value + bar.spread), height(bar.value - bar.spread));
       label = std::min(label, height(bar.value + bar.spread));
     }
     auto const text = (bar.predicted ? "~" : "") + detail::three_digits(bar.value) + unit;
     bool const fits = Drawing::text_width(text, 10.5) <= pitch + 2;
     auto const length = Drawing::text_width(text, fits ? 10.5 : 10);
+    if (shapes) {
+      x += pitch;
+      continue;
+    }
     if (fits) {
       out.rectangle({middle - length / 2, label - 15, length, 12}, "#ffffff");  // hides lines behind the text
       out.text({middle, label - 9}, text, {.size = 10.5, .anchor = TextStyle::Anchor::middle});

@@ -80,6 +80,7 @@ class GroupFindings {
             factor < 1 ? "Negative scaling: " + most.label() + " is " + times + "."
                        : (poor ? "Poor scaling: " : "Good scaling: ") + most.label() + " is " + times + ".");
     finding.evidence = speed_up.summary();
+    if (finding.evidence.starts_with("more")) finding.evidence[0] = 'M';
     auto const step_ms = most.profile.step_ms(), lost_ms = std::clamp(speed_up.lost_ms(), 0.0, 0.95 * step_ms);
     if (step_ms > 0) finding.gain = step_ms / (step_ms - lost_ms) - 1;
     finding.predicted = true;
