@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scaling_study TRAINER [flags]: runs a trainer on a single device, with DataParallel and with DistributedDataParallel,
 // for several numbers of devices, batch sizes and data sets, and writes the report of scaling_report. Each run is a
-// process of its own. The same command resumes an interrupted study.
+// process of its own. A second start with equal flags resumes an interrupted study.
 #include <unistd.h>
 
 #include <algorithm>
