@@ -606,6 +606,18 @@ T __shfl_sync(unsigned mask, T value, int source, char const* file = __builtin_F
   return machine.exchange(mask, value, static_cast<unsigned>(source), {file, line});
 }
 
+inline unsigned __ballot_sync(unsigned mask, int predicate, char const* file = __builtin_FILE(),
+                              int line = __builtin_LINE()) {
+  auto& machine = cuda_emulation::Machine::instance();
+  auto bits = static_cast<unsigned>(predicate != 0) << machine.lane();
+  for (auto distance = cuda_emulation::warp_size / 2; distance > 0; distance /= 2)
+    bits |= machine.exchange(mask, bits, machine.lane() ^ distance, {file, line});
+  return bits;
+}
+inline int __any_sync(unsigned mask, int predicate, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return __ballot_sync(mask, predicate, file, line) != 0 ? 1 : 0;
+}
+
 inline void __stwb(uint4* to, uint4 value) {
   if (reinterpret_cast<std::uintptr_t>(to) % sizeof *to != 0)
     cuda_emulation::refuse_to_go_on("16 bytes are written to an address that is not aligned");

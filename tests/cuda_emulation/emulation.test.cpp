@@ -63,6 +63,10 @@ void synchronize_lanes() {
   __syncwarp();
   auto const other = __shfl_xor_sync(~0u, threadIdx.x, 1u);
   if (other != (threadIdx.x ^ 1)) cuda_emulation::refuse_to_go_on("a lane has the wrong value");
+  bool const third = threadIdx.x % 3 == 0;
+  auto const expected = threadIdx.x < 32 ? 0x49249249u : 0x92492492u;
+  if (__ballot_sync(~0u, third) != expected || !__any_sync(~0u, third) || __any_sync(~0u, threadIdx.x > 63))
+    cuda_emulation::refuse_to_go_on("a vote has the wrong result");
   __syncthreads();
 }
 void synchronize_in_two_branches() {
