@@ -75,7 +75,7 @@ TEST_CASE("separately summed blocks, divided in any way, give the bits of the wh
       for (Index part = parts; part-- > 0;)
         Squares::run_blocks<float>(stream, all, tables, blocks * part / parts, blocks * (part + 1) / parts,
                                    sums.data());
-      CHECK(Squares::total(sums) == whole);
+      CHECK(Squares::reduce(sums) == whole);
     }
   }
 }

@@ -5,6 +5,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes *to = the sum of all elements in one block, in an order that depends only on their number.
+/// The order of cub::DeviceReduce depends on the number of multiprocessors, and that of cub::DeviceSegmentedReduce on
+/// the address: ranks on different GPUs would compute different norms.
 template <class Scalar>
 LOCKSTEP_CUDA_KERNEL void sum_all(Scalar const* x, Index count, Scalar* to) {
   Scalar sum = 0;

@@ -65,7 +65,8 @@ __device__ void put_sums_of_chunk(Accumulate<Scalar> (&sums)[targets], Index chu
 }
 
 /// One block sums 32 columns of a chunk of rows. Each of 8 threads per column sums every eighth row, then their sums
-/// are added in order.
+/// are added in order. cub::DeviceSegmentedReduce sums contiguous elements: a warp would read 32 rows for one column,
+/// each in a sector of its own.
 template <class Scalar, std::size_t targets, class Term>
 LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, Scalar* partial,
                                             ColumnTarget<Scalar> first, ColumnTarget<Scalar> second) {

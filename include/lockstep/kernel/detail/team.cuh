@@ -29,7 +29,8 @@ struct WarpTeam {
   }
 };
 
-/// A team of a whole block with this many threads, for long rows.
+/// A team of a whole block with this many threads, for long rows. cub::BlockReduce returns a result to the first thread
+/// only: the others would need a further barrier.
 template <unsigned threads>
 struct TeamOfBlock {
   static constexpr Index size = threads;

@@ -25,7 +25,8 @@ inline constexpr int elements_per_access = static_cast<int>(widest_access_bytes 
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Adjacent elements of one thread. The last thread of a row or vector may have fewer. Reads and writes any tensors
-/// with the same layout, with accesses as wide as type and address allow.
+/// with the same layout, with accesses as wide as type and address allow. cub::BlockLoad and cub::BlockStore access one
+/// tile of a block instead, whose alignment is known when the kernel is compiled.
 template <int count>
 class VectorizedAccess {
  public:

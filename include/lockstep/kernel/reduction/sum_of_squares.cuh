@@ -43,7 +43,11 @@ struct SumOfSquares<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
   static void run_chunks(Stream stream, Vector<Scalar const> x, Index begin, Index end, double* sums);
   /// Computes the result of `run_on_device`, bit-identical, for an x whose chunks have these sums.
-  static void total(Stream stream, double const* sums, Index chunks, double* to);
+  static void reduce(Stream stream, double const* sums, Index chunks, double* to);
+  [[deprecated("kernel::SumOfSquares::reduce")]] static void total(Stream stream, double const* sums, Index chunks,
+                                                                   double* to) {
+    reduce(stream, sums, chunks, to);
+  }
 
  private:
   static constexpr Index smallest_chunk = 4096;

@@ -37,7 +37,10 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   static void run_blocks(Stream stream, Vector<Scalar const> x, std::span<TouchedRows const> tables, Index first,
                          Index last, double* sums);
   /// Returns the result of `run`, bit-identical, for an x whose blocks have these sums.
-  [[nodiscard]] static double total(std::span<double const> sums) noexcept;
+  [[nodiscard]] static double reduce(std::span<double const> sums) noexcept;
+  [[deprecated("kernel::SumOfSquares::reduce"), nodiscard]] static double total(std::span<double const> sums) noexcept {
+    return reduce(sums);
+  }
 
  private:
   static constexpr Index max_chunks = 256;  // of blocks, each summed by one thread

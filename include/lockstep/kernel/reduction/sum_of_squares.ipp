@@ -32,7 +32,7 @@ LOCKSTEP_INLINE void SumOfSquares<HostSpace>::run_blocks(Stream stream, Vector<S
   });
 }
 
-LOCKSTEP_INLINE double SumOfSquares<HostSpace>::total(std::span<double const> sums) noexcept {
+LOCKSTEP_INLINE double SumOfSquares<HostSpace>::reduce(std::span<double const> sums) noexcept {
   auto const chunk = static_cast<std::size_t>(chunk_of(std::ssize(sums)));
   double all = 0;
   for (std::size_t first = 0; first < sums.size(); first += chunk) {

@@ -35,9 +35,9 @@ class BlockSquares<CudaSpace> {
   }
   [[nodiscard]] double* data() noexcept { return sums_.data(); }
   [[nodiscard]] Index count() const noexcept { return count_; }
-  [[nodiscard]] Norm total(Stream stream) {
+  [[nodiscard]] Norm norm(Stream stream) {
     auto* const to = sums_.data() + count_;
-    Squares::total(stream, sums_.data(), count_, to);
+    Squares::reduce(stream, sums_.data(), count_, to);
     return to;
   }
 

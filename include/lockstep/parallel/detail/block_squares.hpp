@@ -42,7 +42,7 @@ class BlockSquares<HostSpace> {
   [[nodiscard]] double* data() noexcept { return sums_.data(); }
   [[nodiscard]] Index count() const noexcept { return std::ssize(sums_); }
   /// Returns the norm by the sums, bit-identical to the norm of the whole arena.
-  [[nodiscard]] Norm total(Stream) const noexcept { return {Squares::total(sums_)}; }
+  [[nodiscard]] Norm norm(Stream) const noexcept { return {Squares::reduce(sums_)}; }
 
  private:
   Index size_;

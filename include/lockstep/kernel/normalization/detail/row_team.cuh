@@ -63,7 +63,8 @@ struct RowTeams {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Returns the sums of `values` over a team, in a fixed order, with equal bits in each thread. All threads of the
-/// team's warps must call it.
+/// team's warps must call it. cub::WarpReduce needs the number of lanes when the kernel is compiled, and sums one value
+/// at a time.
 template <class Sum, std::size_t count>
 __device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
   for (int distance = min(lanes, static_cast<int>(warp)) / 2; distance > 0; distance /= 2)

@@ -84,7 +84,7 @@ class OptimizerShards {
     }
     if (rank_ == 0) sum(begin, gradients.size());
     combine();
-    return squares_.total(stream);
+    return squares_.norm(stream);
   }
 
   /// All-gathers the ranks' parts in an arena of the replica's space.   @collective
