@@ -66,7 +66,8 @@ LOCKSTEP_CUDA_KERNEL void run_elements(Index count, Function f) {
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// Queues f(i) for each i in [0, count), one thread each. Neither cub::DeviceFor, which CUDA 12.0 does not have, nor
-/// Thrust names the operation in errors, counts the launch, or has a kernel that can be loaded before a collective waits.
+/// Thrust names the operation in errors, counts the launch, or has a kernel that can be loaded before a collective
+/// waits.
 template <class Function>
 void for_elements(char const* name, memory::Stream<CudaSpace> stream, Index count, Function const& f) {
   launch(name, stream, count, run_elements<Function>, count, f);

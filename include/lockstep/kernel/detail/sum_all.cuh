@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/kernel/detail/team.cuh>
+#include <lockstep/kernel/detail/cooperative_group.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
@@ -10,9 +10,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 template <class Scalar>
 LOCKSTEP_CUDA_KERNEL void sum_all(Scalar const* x, Index count, Scalar* to) {
   Scalar sum = 0;
-  for (auto i = BlockTeam::member(); i < count; i += BlockTeam::size) sum += x[i];
-  sum = BlockTeam::sum(sum);
-  if (BlockTeam::member() == 0) *to = sum;
+  for (auto i = CooperativeBlock::thread_rank(); i < count; i += CooperativeBlock::size) sum += x[i];
+  sum = CooperativeBlock::sum(sum);
+  if (CooperativeBlock::thread_rank() == 0) *to = sum;
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI

@@ -18,7 +18,7 @@ struct CrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
                                Vector<float const> factors = {});
 
  private:
-  /// Limits for the teams. A row is read three times: all rows processed at a time must fit into the caches of a GPU.
+  /// Limits for the groups. A row is read three times: all rows processed at a time must fit into the caches of a GPU.
   static constexpr Index classes_per_warp = 512, classes_per_block = 8192;
 };
 

@@ -8,14 +8,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// The threads that work on one row together: a warp. All of them must call `sum` and `largest`.
-struct WarpTeam {
+struct CooperativeWarp {
   static constexpr Index size = warp;
   static constexpr unsigned block = threads_per_block;  // threads of a block
 
-  /// This team's first row, and the number of teams.
+  /// This group's first row, and the number of groups.
   [[nodiscard]] static __device__ Index first() noexcept { return grid_warp(); }
   [[nodiscard]] static __device__ Index count() noexcept { return grid_warps(); }
-  [[nodiscard]] static __device__ Index member() noexcept { return lane(); }
+  [[nodiscard]] static __device__ Index thread_rank() noexcept { return lane(); }
   /// Waits until all threads arrive and their earlier memory accesses are visible. Sums exchange registers and do not
   /// order memory.
   static __device__ void synchronize() noexcept { __syncwarp(); }
@@ -29,16 +29,16 @@ struct WarpTeam {
   }
 };
 
-/// A team of a whole block with this many threads, for long rows. cub::BlockReduce returns a result to the first thread
-/// only: the others would need a further barrier.
+/// A group of all threads of a block with this many threads, for long rows. cub::BlockReduce returns a result to the
+/// first thread only: the others would need a further barrier.
 template <unsigned threads>
-struct TeamOfBlock {
+struct CooperativeThreads {
   static constexpr Index size = threads;
   static constexpr unsigned block = threads;
 
   [[nodiscard]] static __device__ Index first() noexcept { return blockIdx.x; }
   [[nodiscard]] static __device__ Index count() noexcept { return gridDim.x; }
-  [[nodiscard]] static __device__ Index member() noexcept { return threadIdx.x; }
+  [[nodiscard]] static __device__ Index thread_rank() noexcept { return threadIdx.x; }
   static __device__ void synchronize() noexcept { __syncthreads(); }
   template <class Scalar>
   [[nodiscard]] static __device__ Scalar sum(Scalar value) noexcept {
@@ -62,17 +62,17 @@ struct TeamOfBlock {
     return result;
   }
 };
-using BlockTeam = TeamOfBlock<threads_per_block>;
+using CooperativeBlock = CooperativeThreads<threads_per_block>;
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// Queues a kernel whose teams step over `rows` rows.
-template <class Team, class... Parameters, class... Arguments>
-void launch_teams(char const* name, memory::Stream<CudaSpace> stream, Index rows, void (*kernel)(Parameters...),
-                  Arguments const&... arguments) {
-  constexpr Index in_a_block = Index{Team::block} / Team::size, max_blocks = Index{1} << 20;
+/// Queues a kernel whose groups step over `rows` rows.
+template <class Group, class... Parameters, class... Arguments>
+void launch_groups(char const* name, memory::Stream<CudaSpace> stream, Index rows, void (*kernel)(Parameters...),
+                   Arguments const&... arguments) {
+  constexpr Index in_a_block = Index{Group::block} / Group::size, max_blocks = Index{1} << 20;
   auto const blocks = std::min((rows + in_a_block - 1) / in_a_block, max_blocks);
-  launch_grid(name, stream, static_cast<unsigned>(blocks), Team::block, kernel, arguments...);
+  launch_grid(name, stream, static_cast<unsigned>(blocks), Group::block, kernel, arguments...);
 }
 
 }}}  // namespace lockstep::kernel::detail
