@@ -11,10 +11,12 @@
 
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/link_flags.hpp>
+#include <lockstep/app/synthetic_data.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/scaling/fabric.hpp>
+#include <lockstep/scaling/machine_ceiling.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/scaling_report.hpp>
 
@@ -27,6 +29,7 @@ struct Flags {
   std::optional<double> alpha_us, beta_gb_s;
   scaling::Link link = scaling::Link::automatic;
   scaling::AllReduce all_reduce = scaling::AllReduce::fastest;
+  bool this_machine = false;
 
   explicit Flags(app::Command& command) {
     command.add("--ranks", "Numbers of ranks to predict, as in 2,16,100 (default 2,4 … 1024)",
@@ -40,6 +43,8 @@ struct Flags {
                  {"ring", scaling::AllReduce::ring},
                  {"tree", scaling::AllReduce::tree}},
                 "All-reduce algorithm in predictions; default fastest");
+    command.add("--this-machine", this_machine,
+                "Predict ranks on the cores of this machine, too; measures for 3 s what they share, once per machine");
   }
   [[nodiscard]] scaling::Fabric fabric(bool on_gpus) const {
     auto fabric = scaling::Fabric::of(link, on_gpus, alpha_us, beta_gb_s);
@@ -66,6 +71,22 @@ void print_run(scaling::SavedRun const& saved) {
   });
 }
 
+/// Prints what ranks on this machine could give at best, up to one per core and twice as many.
+void print_ceiling(scaling::Workload const& work) {
+  auto const ceiling = scaling::MachineCeiling::cached(app::cache_folder());
+  std::printf(
+      "\npredicted for ranks of one thread on the %lld cores of this machine, without communication%s\n%10s %13s "
+      "%11s\n",
+      static_cast<long long>(ceiling.cores),
+      ceiling.busy ? "; other programs used them during the measurement, so it is rough" : "", "ranks", "samples/s",
+      "efficiency");
+  for (Index n = 2; n <= std::max<Index>(2, 2 * ceiling.cores); n *= 2) {
+    auto const predicted = predict(work, n, parallel::CollectiveCost{}, ceiling);
+    std::printf("%10lld %13.1f %9.0f %%\n", static_cast<long long>(n), predicted.samples_per_second,
+                100 * predicted.efficiency);
+  }
+}
+
 int report(int argc, char** argv) {
   app::Command command("report DIR [flags]: the bottleneck of a saved run, and the predicted speed of more ranks");
   Flags flags(command);
@@ -80,6 +101,7 @@ int report(int argc, char** argv) {
   print_run(saved);
   bool const on_gpus = saved.read([](json::Value const& run) { return run.at("backend").string() == CudaSpace::name; });
   std::fputs(scaling::ScalingReport(workload, flags.fabric(on_gpus), flags.ranks).text().c_str(), stdout);
+  if (flags.this_machine) print_ceiling(workload);
   return 0;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores, against the prediction from a run on one of the cores and the time of an all-reduce alone. 1
-// is exact, more is faster than predicted.
+// Two and four ranks of one thread, against the prediction from a run on one of the cores, the time of an all-reduce
+// alone and the machine's ceiling: what threads without communication give when several work at once. 1 is exact, more
+// is faster than predicted.
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/scaling/machine_ceiling.hpp>
 #include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/train/logs/run_json.hpp>
@@ -35,7 +38,16 @@ struct Case {
 Case const cases[] = {
     {"width:128/padded", {}, 24},
     {"width:128/padded/batch:8", {.batch = 8}, 96},
+    {"width:128/padded/batch:2", {.batch = 2}, 300},
+    {"width:128/padded/layers:4", {.layers = 4}, 12},
+    {"width:128/padded/length:32", {.length = 32}, 96},
+    {"width:128/padded/vocabulary:2000", {.vocabulary = 2000}, 24},
+    {"width:256/padded/batch:8", {.width = 256, .feed_forward = 1024, .batch = 8}, 24},
+    {"width:64/padded/batch:8", {.width = 64, .feed_forward = 128, .batch = 8}, 200},
     {"width:32/padded", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}, 600},
+    {"width:32/padded/batch:4",
+     {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32, .batch = 4},
+     2000},
     {"width:128/ragged", {.rows = Rows::unequal}, 48},
 };
 
@@ -62,11 +74,11 @@ train::RunRecord steps(Policy policy, Case const& which) {
   return sizes.rows == Rows::full ? fit(data::PadCollate{}) : fit(data::RaggedCollate{});
 }
 
-/// Samples per second of two ranks, and the time of their all-reduce.
-std::pair<double, parallel::CollectiveCost> together(Case const& which) {
+/// Samples per second of the ranks together, and the time of their all-reduce.
+std::pair<double, parallel::CollectiveCost> together(Case const& which, int ranks) {
   std::pair<double, parallel::CollectiveCost> out;
   launch::Options options;
-  options.threads = 2;
+  options.threads = ranks;
   int const code = launch::run(options, [&](launch::World& world) {
     auto communicator = comm::connect(world);
     auto const memory = communicator.allocate(parallel::CollectiveCost::large);
@@ -82,12 +94,26 @@ std::pair<double, parallel::CollectiveCost> together(Case const& which) {
   return out;
 }
 
+/// Returns this machine's ceiling, measured by the first call.
+scaling::MachineCeiling const& ceiling() {
+  static auto const measured = [] {
+    auto out = scaling::MachineCeiling::measure();
+    for (auto const& point : out.points)
+      std::fprintf(stderr, "ceiling: %lld threads: matrix products %.2f, memory %.2f of the processor time alone%s\n",
+                   static_cast<long long>(point.threads), point.arithmetic, point.memory,
+                   out.busy ? "; rough: other programs used the processors" : "");
+    return out;
+  }();
+  return measured;
+}
+
 /// The samples per second that are predicted.
-double predicted(Case const& which) {
+double predicted(Case const& which, int ranks) {
+  auto const& shared = ceiling();
   auto const record = steps(parallel::SingleDevice{.threads = 1}, which);
-  auto const cost = together(which).second;
+  auto const cost = together(which, ranks).second;
   auto const work = scaling::SavedRun(train::run_json(record, {}), "alone").workload();
-  return scaling::predict(work, 2, cost, scaling::Scaling::weak, scaling::Overlap::none).samples_per_second;
+  return predict(work, ranks, cost, shared).samples_per_second;
 }
 
 /// Registers a rate in samples per second.
@@ -107,10 +133,11 @@ void add_rate(std::string const& name, Index samples, SamplesPerSecond rate) {
 }  // namespace
 
 void lockstep_bench::register_benchmarks() {
-  for (auto const& which : cases) {
-    auto const name = "prediction/ranks:2/" + which.name;
-    auto const samples = 2 * which.steps * which.sizes.batch;
-    add_rate(name, samples, [&which] { return together(which).first; });
-    add_rate(name + "/peer:prediction", samples, [&which] { return predicted(which); });
-  }
+  for (int const ranks : {2, 4})
+    for (auto const& which : cases) {
+      auto const name = "prediction/ranks:" + std::to_string(ranks) + "/" + which.name;
+      auto const samples = ranks * which.steps * which.sizes.batch;
+      add_rate(name, samples, [&which, ranks] { return together(which, ranks).first; });
+      add_rate(name + "/peer:prediction", samples, [&which, ranks] { return predicted(which, ranks); });
+    }
 }

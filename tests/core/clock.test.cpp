@@ -24,3 +24,13 @@ TEST_CASE("the coarse clock equals the clock minus a short delay") {
   CHECK(Clock::coarse_seconds() <= Clock::seconds());
   CHECK(Clock::coarse_seconds() > before - 0.1);  // ticks are 10 ms at most
 }
+
+TEST_CASE("a thread's processor time stands still while it sleeps, and passes while it works") {
+  auto const began = Clock::thread_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(Clock::thread_seconds() - began < 0.05);
+  auto const slept = Clock::thread_seconds();
+  while (Clock::thread_seconds() - slept < 0.001) {
+  }
+  CHECK(Clock::thread_seconds() > slept);
+}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -75,4 +76,42 @@ TEST_CASE("a quota of control groups of version 1 is read, and -1 is none") {
   CHECK(machine.quota() == 2);
   machine.write("sys/fs/cgroup/cpu/docker/a/cpu.cfs_quota_us", "100000\n");
   CHECK(machine.quota() == 1);
+}
+
+TEST_CASE("the time for which quotas stopped the process is the longest of its groups'") {
+  Machine const machine;
+  auto const throttled = [&] { return throttled_seconds(machine.path().string()); };
+  CHECK(throttled() == 0);
+  machine.write("proc/self/cgroup", "5:cpuacct,cpu:/docker/a\n0::/docker/a\n");
+  machine.write("sys/fs/cgroup/cpu/docker/a/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 2000000000\n");
+  CHECK(throttled() == doctest::Approx(2));
+  machine.write("sys/fs/cgroup/docker/cpu.stat", "usage_usec 9000000\nthrottled_usec 3500000\nnr_bursts 0\n");
+  CHECK(throttled() == doctest::Approx(3.5));
+}
+
+TEST_CASE("a thread's wait for a processor is the second number of its schedstat, in nanoseconds") {
+  Machine const machine;
+  auto const queued = [&](int thread) { return queued_seconds(thread, machine.path().string()); };
+  CHECK(queued(0) == 0);
+  machine.write("proc/thread-self/schedstat", "900 1500000000 7\n");
+  machine.write("proc/self/task/42/schedstat", "900 2500000000 7\n");
+  CHECK(queued(0) == doctest::Approx(1.5));
+  CHECK(queued(42) == doctest::Approx(2.5));
+  CHECK(queued_seconds() >= 0);
+}
+
+TEST_CASE("a set of processors has a number, which changes with the processors that are allowed") {
+  cpu_set_t before, one;
+  REQUIRE(::sched_getaffinity(::getpid(), sizeof before, &before) == 0);
+  auto const all = processor_set();
+  CHECK(all == processor_set());
+  CHECK(static_cast<std::uint64_t>(static_cast<double>(all)) == all);
+  if (CPU_COUNT(&before) == 1) return;
+  std::size_t first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  REQUIRE(::sched_setaffinity(::getpid(), sizeof one, &one) == 0);
+  CHECK(processor_set() != all);
+  REQUIRE(::sched_setaffinity(::getpid(), sizeof before, &before) == 0);
 }

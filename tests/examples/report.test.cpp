@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/core/processors.hpp>
+#include <lockstep/scaling/machine_ceiling.hpp>
 #include <lockstep/train/logs/run_json.hpp>
 
 #include "examples/program.hpp"
@@ -57,6 +61,23 @@ TEST_CASE("a GPU run is predicted with the link given by flags, or with an assum
   auto const given = run_example("report", {directory, "--link", "nvlink_4", "--alpha-us", "3"});
   CHECK(contains(given.out, "3.0 us and 450.000 GB/s"));
   CHECK_FALSE(contains(given.out, "assumed"));
+}
+
+TEST_CASE("ranks on this machine are predicted with its stored ceiling") {
+  TemporaryFolder const folder;
+  scaling::MachineCeiling ceiling{.cores = processors(), .points = {{1, 1, 1}}};
+  if (ceiling.cores > 1) ceiling.points.push_back({ceiling.cores, 2, 2});
+  std::filesystem::create_directory(folder / "lockstep");
+  save(folder, "lockstep/" + scaling::MachineCeiling::file_name(), ceiling.json());
+  std::filesystem::permissions(folder / ("lockstep/" + scaling::MachineCeiling::file_name()),
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  REQUIRE(::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1) == 0);
+  auto const outcome = run_example("report", {saved_run(folder), "--this-machine"});
+  ::unsetenv("XDG_CACHE_HOME");
+  CAPTURE(outcome.out);
+  CHECK(contains(outcome.out, "on the " + std::to_string(ceiling.cores) + " cores of this machine"));
+  CHECK_FALSE(contains(outcome.out, "it is rough"));
+  if (ceiling.cores == 2) CHECK(contains(outcome.out, "\n         2         320.0        50 %"));
 }
 
 TEST_CASE("arguments that report does not support are refused in one sentence") {

@@ -230,6 +230,21 @@ TEST_CASE("doctor.json has the measured run, and no gain for a remedy without a 
   CHECK(contains(last.at("says").string(), "share 1 cores"));
 }
 
+TEST_CASE("locks, uneven batches and a quota are remedies with the evidence of the ranks' processors") {
+  auto diagnosis = starved();
+  scaling::RankStep rank{.data_ms = 160, .compute_ms = 150, .optimizer_ms = 10, .processor_ms = 150, .cores = 8};
+  rank.observed = 50, rank.locked = 40;
+  diagnosis.profile.ranks = {rank};
+  CHECK(contains(printed(diagnosis), "+100 %  training waits for data during 50 % of a step, and loader threads that"));
+  CHECK_FALSE(contains(printed(diagnosis), "--num-workers 3"));
+  rank = {.compute_ms = 150, .communication_ms = 100, .processor_ms = 150, .deviation_ms = 150, .cores = 8};
+  diagnosis.profile.ranks = {rank, rank};
+  CHECK(contains(printed(diagnosis), "+ 38 %  ranks wait for each other during 37 % of a step"));
+  rank = {.compute_ms = 250, .processor_ms = 150, .throttled_ms = 100, .cores = 8};
+  diagnosis.profile.ranks = {rank};
+  CHECK(contains(printed(diagnosis), "+ 45 %  the quota of the control group stops the run for 40 % of a step"));
+}
+
 TEST_CASE("a GPU's work is shown with a remedy for its limit") {
   Diagnosis diagnosis{.profile = {.samples_per_step = 32,
                                   .samples_per_second = 32e3,

@@ -58,4 +58,43 @@ TEST_CASE("the slowest rank is the one with the most work of its own, without wa
   CHECK(scaling::profile_of(record).slowest.lag_ms == 0);
 }
 
+TEST_CASE("the ranks' loads become averages of a step since the last resume; a rank without processors has none") {
+  train::RunRecord record;
+  record.steps = 30;
+  record.resumed_at = {10};
+  record.parameters = 1000;
+  record.step_seconds = {0.1, 0.2, 0.3};
+  record.ranks = {{.compute = 2}, {.compute = 4, .communication = 6}};
+  train::RankLoad const load{.compute_seconds = 1,
+                             .deviation_seconds = 0.002,
+                             .queued_seconds = 0.4,
+                             .loader_seconds = 0.6,
+                             .throttled_seconds = 0.2,
+                             .observed = 9,
+                             .locked = 4,
+                             .threads = 3,
+                             .cores = 2,
+                             .core_set = 77};
+  record.loads = {load, load};
+  auto const profile = scaling::profile_of(record);
+  REQUIRE(profile.ranks.size() == 2);
+  auto const& rank = profile.ranks[1];
+  CHECK(rank.compute_ms == doctest::Approx(record.ms_per_step(4)));
+  CHECK(rank.communication_ms == doctest::Approx(record.ms_per_step(6)));
+  CHECK(rank.processor_ms == doctest::Approx(50));
+  CHECK(rank.deviation_ms == doctest::Approx(2));
+  CHECK(rank.queued_ms == doctest::Approx(20));
+  CHECK(rank.loader_ms == doctest::Approx(30));
+  CHECK(rank.throttled_ms == doctest::Approx(10));
+  CHECK(rank.observed == 9);
+  CHECK(rank.locked == 4);
+  CHECK(rank.threads == 3);
+  CHECK(rank.cores == 2);
+  CHECK(rank.core_set == 77);
+  CHECK(profile.gradient_bytes == 4000);
+  CHECK(profile.fast_step_ms == doctest::Approx(100));
+  record.loads[1].cores = 0;
+  CHECK(scaling::profile_of(record).ranks.empty());
+}
+
 TEST_CASE("a run without steps gives a profile of zeros") { CHECK(scaling::profile_of({}).forward_ms == 0); }

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/scaling/bottleneck.hpp>
+#include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/train/logs/run_json.hpp>
 
 #include "temporary_folder.hpp"
@@ -49,6 +51,46 @@ TEST_CASE("a step is the sum of its phases and the rest") {
   CHECK(work.load_seconds == doctest::Approx(0.1));  // a wait
   CHECK(work.spread_seconds == 0);
   CHECK(scaling::predict(work, 1, parallel::CollectiveCost{}).samples_per_second == doctest::Approx(320));
+}
+
+TEST_CASE("the processors of ranks are saved, and give the same cause as the record") {
+  auto r = record();
+  r.world_size = 2;
+  r.gradient_wire = parallel::WireFormat::bfloat16;
+  r.ranks = {{0.05, 0.6, 0.1, 0.25}, {0.05, 0.7, 0.2, 0.15}};
+  train::RankLoad load{.compute_seconds = 0.5,
+                       .deviation_seconds = 0.002,
+                       .queued_seconds = 0.1,
+                       .loader_seconds = 0.3,
+                       .throttled_seconds = 0.4,
+                       .observed = 9,
+                       .locked = 4,
+                       .threads = 1,
+                       .cores = 2,
+                       .core_set = 4503599627370495};
+  r.loads = {load, load};
+  auto const profile = saved(r).profile(), expected = scaling::profile_of(r);
+  REQUIRE(profile.ranks.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto const &rank = profile.ranks[i], &other = expected.ranks[i];
+    for (auto const member :
+         {&scaling::RankStep::data_ms, &scaling::RankStep::compute_ms, &scaling::RankStep::communication_ms,
+          &scaling::RankStep::optimizer_ms, &scaling::RankStep::processor_ms, &scaling::RankStep::deviation_ms,
+          &scaling::RankStep::queued_ms, &scaling::RankStep::loader_ms, &scaling::RankStep::throttled_ms,
+          &scaling::RankStep::observed, &scaling::RankStep::locked, &scaling::RankStep::threads,
+          &scaling::RankStep::cores, &scaling::RankStep::core_set})
+      CHECK(rank.*member == doctest::Approx(other.*member));
+    CHECK(rank.core_set == other.core_set);
+  }
+  CHECK(profile.gradient_bytes == 2000);
+  CHECK(profile.fast_step_ms == doctest::Approx(expected.fast_step_ms));
+  CHECK(scaling::find_bottleneck(profile).cause == "processor quota");
+  CHECK(scaling::find_bottleneck(profile).summary == scaling::find_bottleneck(expected).summary);
+  r.world_size = 1;
+  r.loads.resize(1), r.ranks.resize(1);
+  CHECK(saved(r).profile().ranks.size() == 1);
+  CHECK(saved(r).profile().ranks[0].optimizer_ms == doctest::Approx(25));
+  CHECK(saved(record()).profile().ranks.empty());
 }
 
 TEST_CASE("a batch covers all devices of all ranks, and a step is at least the sum of its phases") {

@@ -9,6 +9,8 @@
 #include <lockstep/scaling/figure/detail/axis.ipp>
 #include <lockstep/scaling/figure/drawing.ipp>
 #include <lockstep/scaling/figure/line_chart.ipp>
+#include <lockstep/scaling/lost_time.ipp>
+#include <lockstep/scaling/machine_ceiling.ipp>
 #include <lockstep/scaling/prediction.ipp>
 #include <lockstep/scaling/profile_of.ipp>
 #include <lockstep/scaling/saved_run.ipp>

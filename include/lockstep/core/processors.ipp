@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <string_view>
 #include <thread>
 
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/processors.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
@@ -19,13 +21,12 @@ LOCKSTEP_INLINE int allowed_processors() noexcept {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // more than fit a cpu_set_t
 }
 
-LOCKSTEP_INLINE std::optional<int> processor_quota(std::string const& root) {
-  std::optional<double> least;
-  auto const consider = [&](double quota, double period) {
-    if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
-  };
-  // Calls read(folder) for a group's folder and those above it. A container may not see the folders of its host's path;
-  // its own limit is then at the mount point.
+namespace detail {
+
+/// Calls version_2(folder) and version_1(folder) for the folders of this process's control group and the groups above
+/// it. A container may not see the folders of its host's path; its own limit is then at the mount point.
+template <class Version2, class Version1>
+void each_control_group(std::string const& root, Version2 const& version_2, Version1 const& version_1) {
   auto const upwards = [](std::string const& mount, std::string path, auto const& read) {
     for (;;) {
       read(mount + path + "/");
@@ -33,32 +34,45 @@ LOCKSTEP_INLINE std::optional<int> processor_quota(std::string const& root) {
       path.erase(path.rfind('/'));
     }
   };
-  auto const number_in = [](std::string const& file) {
-    double number = 0;
-    std::ifstream(file) >> number;
-    return number;
-  };
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     auto const first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     auto const controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     auto const path = line.substr(second + 1);
-    if (controllers == ",,") {  // version 2
+    if (controllers == ",,") {
       for (auto const* const mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
-        upwards(root + mount, path, [&](std::string const& folder) {
-          std::ifstream file(folder + "cpu.max");
-          std::string quota;
-          double period = 0;
-          if (file >> quota >> period && quota != "max") consider(std::strtod(quota.c_str(), nullptr), period);
-        });
+        upwards(root + mount, path, version_2);
     } else if (controllers.find(",cpu,") != std::string::npos) {
       for (auto const* const mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
-        upwards(root + mount, path, [&](std::string const& folder) {
-          consider(number_in(folder + "cpu.cfs_quota_us"), number_in(folder + "cpu.cfs_period_us"));
-        });
+        upwards(root + mount, path, version_1);
     }
   }
+}
+
+}  // namespace detail
+
+LOCKSTEP_INLINE std::optional<int> processor_quota(std::string const& root) {
+  std::optional<double> least;
+  auto const consider = [&](double quota, double period) {
+    if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
+  };
+  auto const number_in = [](std::string const& file) {
+    double number = 0;
+    std::ifstream(file) >> number;
+    return number;
+  };
+  detail::each_control_group(
+      root,
+      [&](std::string const& folder) {
+        std::ifstream file(folder + "cpu.max");
+        std::string quota;
+        double period = 0;
+        if (file >> quota >> period && quota != "max") consider(std::strtod(quota.c_str(), nullptr), period);
+      },
+      [&](std::string const& folder) {
+        consider(number_in(folder + "cpu.cfs_quota_us"), number_in(folder + "cpu.cfs_period_us"));
+      });
   if (!least) return std::nullopt;
   return std::max(1, static_cast<int>(std::min(*least, 1e6)));
 }
@@ -70,6 +84,38 @@ LOCKSTEP_INLINE int processors() noexcept {
   } catch (std::exception const&) {  // no memory
     return allowed;
   }
+}
+
+LOCKSTEP_INLINE double throttled_seconds(std::string const& root) {
+  double most = 0;
+  auto const consider = [&](std::string const& folder, char const* key, double unit) {
+    std::ifstream file(folder + "cpu.stat");
+    std::string name;
+    for (double value = 0; file >> name >> value;)
+      if (name == key) most = std::max(most, value * unit);
+  };
+  detail::each_control_group(
+      root, [&](std::string const& folder) { consider(folder, "throttled_usec", 1e-6); },
+      [&](std::string const& folder) { consider(folder, "throttled_time", 1e-9); });
+  return most;
+}
+
+LOCKSTEP_INLINE double queued_seconds(int thread, std::string const& root) {
+  double ran = 0, queued = 0;
+  auto const folder = thread == 0 ? "thread-self" : "self/task/" + std::to_string(thread);
+  std::ifstream(root + "/proc/" + folder + "/schedstat") >> ran >> queued;  // nanoseconds
+  return queued * 1e-9;
+}
+
+LOCKSTEP_INLINE std::uint64_t processor_set() {
+  std::string machine;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
+  auto hash = mix(machine.empty() ? std::string_view("unknown") : machine);
+  cpu_set_t given;
+  if (::sched_getaffinity(::getpid(), sizeof given, &given) == 0)
+    for (std::size_t i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &given)) hash = mix(hash, i);
+  return hash >> 12;
 }
 
 }}  // namespace lockstep

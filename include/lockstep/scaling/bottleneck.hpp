@@ -16,10 +16,13 @@ struct Bottleneck {
   /// "launches", "small kernels", "memory bandwidth" or "arithmetic" instead of "compute".
   std::string bound;
   std::string summary;
+  std::string cause = "none";  ///< name of the largest LostTime that the run itself can change; else "other programs"
 };
 
 /// Returns the phase that takes most of rank 0's steps. If the others wait for one rank for at least a fifth of a step,
-/// the sentence names this rank and its slow phase. If a GPU computes most of the time, says what limits it.
+/// the sentence names this rank and its slow phase. If
+/// steps lose time as find_lost_time says, the sentence gives its evidence instead. If a GPU computes most of the time,
+/// says what limits it.
 [[nodiscard]] Bottleneck find_bottleneck(StepProfile const& profile);
 
 }}}  // namespace lockstep::scaling

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/scaling/bottleneck.hpp>
+#include <lockstep/scaling/lost_time.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
@@ -33,6 +34,14 @@ LOCKSTEP_INLINE Bottleneck find_bottleneck(StepProfile const& profile) {
     advice = detail::remedy_of(limit, profile);
     summary = "the run is bound by " + bound + ": forward and backward take " + share + " of a step; " +
               detail::reason_of(limit, profile) + "; ";
+  }
+  if (auto const lost = find_lost_time(profile); !lost.empty()) {
+    auto const own = [](LostTime const& loss) { return loss.cause != Cause::other_programs; };
+    auto const found = std::find_if(lost.begin(), lost.end(), own);
+    auto const others = std::find_if_not(lost.begin(), lost.end(), own);
+    if (found == lost.end()) return {bound, summary + others->summary, name(others->cause)};
+    return {bound, summary + found->summary + (others == lost.end() ? "" : "; besides, " + others->summary),
+            name(found->cause)};
   }
   auto const& slowest = profile.slowest;
   if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {bound, summary + advice};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/scaling/diagnosis.hpp>
+#include <lockstep/scaling/lost_time.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
@@ -31,6 +32,9 @@ LOCKSTEP_INLINE std::vector<detail::Remedy> Diagnosis::remedies() const {
   if (auto const lag = profile.slowest.lag_ms / step_ms; lag < 1)
     add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
                                profile.slowest.phase + " takes longest: look for other work on its host");
+  for (auto const& lost : find_lost_time(profile))
+    if ((lost.cause == Cause::uneven_batches || lost.cause == Cause::processor_quota) && lost.ms < step_ms)
+      add(1 / (1 - lost.ms / step_ms) - 1, lost.summary);
   auto const limit = on_host ? detail::DeviceLimit::unknown : detail::device_limit(profile);
   if (limit == detail::DeviceLimit::launches)
     if (auto const idle = detail::idle_ms(profile) / step_ms; idle < 1)
@@ -117,6 +121,8 @@ LOCKSTEP_INLINE double Diagnosis::replay_gain() const noexcept {
 }
 
 LOCKSTEP_INLINE std::string Diagnosis::data_remedy() const {
+  for (auto const& lost : find_lost_time(profile))
+    if (lost.cause == Cause::lock_contention) return lost.summary;
   auto const replayed = replayed_samples_per_second, loader = loader_samples_per_second;
   auto const rates = "the loader gives " + detail::rounded(loader, 0) + " samples/s, the model takes " +
                      detail::rounded(replayed, 0) + ": ";

@@ -7,6 +7,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
+namespace detail {
+
+/// Adds each rank's step and the processors that ranks share.
+void add_loads(StepProfile& out, train::RunRecord const& record);
+
+}  // namespace detail
+
 /// Returns the rank for which the others wait.
 [[nodiscard]] SlowestRank slowest_of(train::RunRecord const& record);
 

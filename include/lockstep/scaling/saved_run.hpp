@@ -55,6 +55,9 @@ class SavedRun {
 
   static double bytes_of(json::Value const& wire);
 
+  /// Adds the steps of the ranks and the processors that they share.
+  static void add_ranks(StepProfile& out, json::Value const& run);
+
   /// Adds the gradients with the times at which they are ready, as fractions of a pass, from the last step's buckets.
   /// Without buckets, spreads gradients evenly over the last two thirds of the pass, which backward takes. Does so on
   /// a GPU, too, whose buckets only have times of queueing.

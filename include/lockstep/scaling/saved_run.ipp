@@ -39,8 +39,47 @@ LOCKSTEP_INLINE StepProfile SavedRun::profile() const {
     if (auto const* const gpu = run.find("gpu"))
       out.gpu = {gpu->at("replayed").number(), gpu->at("queue_ms").number(),   gpu->at("busy_ms").number(),
                  gpu->at("kernels").number(),  gpu->at("product_ms").number(), gpu->at("memory_ms").number()};
+    add_ranks(out, run);
     return out;
   });
+}
+
+LOCKSTEP_INLINE void SavedRun::add_ranks(StepProfile& out, json::Value const& run) {
+  auto const* const loads = run.find("rank_loads");
+  if (!loads) return;
+  auto const* const wire = run.find("gradient_wire");
+  if (auto const* const fast = run.at("step_ms").find("p10")) out.fast_step_ms = fast->number();
+  out.gradient_bytes = (wire ? bytes_of(*wire) : sizeof(float)) * bytes(run, "parameters");
+  auto const* const ranks = run.find("ranks_ms");
+  auto const& all = loads->array();
+  if (ranks && ranks->array().size() != all.size()) return;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const& load = all[i];
+    auto const number = [&](char const* key) { return load.at(key).number(); };
+    if (!(number("cores") > 0)) return out.ranks.clear();
+    RankStep step{.data_ms = out.data_wait_ms,
+                  .compute_ms = out.forward_ms + out.backward_ms,
+                  .communication_ms = out.communication_ms,
+                  .optimizer_ms = out.optimizer_ms,
+                  .processor_ms = number("compute_processor_ms"),
+                  .deviation_ms = number("compute_deviation_ms"),
+                  .queued_ms = number("queued_ms"),
+                  .loader_ms = number("loader_ms"),
+                  .throttled_ms = number("throttled_ms"),
+                  .observed = number("loader_looks"),
+                  .locked = number("loader_locked"),
+                  .threads = number("threads"),
+                  .cores = number("cores"),
+                  .core_set = number("core_set")};
+    if (ranks) {
+      auto const& phases = ranks->at(i);
+      step.data_ms = phases.at("data_wait").number();
+      step.compute_ms = phases.at("compute").number();
+      step.communication_ms = phases.at("communication_exposed").number();
+      step.optimizer_ms = phases.at("optimizer").number();
+    }
+    out.ranks.push_back(step);
+  }
 }
 
 LOCKSTEP_INLINE Workload SavedRun::workload() const {

@@ -792,3 +792,37 @@ TEST_CASE("a batch released while its loader restarts is not given twice") {
   auto const first = loader.next(), second = loader.next();
   CHECK_THROWS_WITH_AS(loader.next(), doctest::Contains("all 2 batches of the ring are held"), ConfigError);
 }
+
+TEST_CASE("a loader that observes its workers sees that one waits for a lock") {
+  struct Locked {
+    std::mutex* mutex;
+    Index size() const { return 4; }
+    Sample get(Index i) const {
+      std::lock_guard const lock(*mutex);
+      return {{}, static_cast<int>(i)};
+    }
+  };
+  std::mutex mutex;
+  data::DataLoader loader{
+      Locked{&mutex}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2, .workers = 1}};
+  loader.start({}, 0, 0, 1);
+  static_cast<void>(loader.next());
+  CHECK(loader.stats().looks == 0);
+  loader.observe();
+  std::atomic<bool> held = false;
+  std::thread other([&] {
+    std::lock_guard const lock(mutex);
+    held = true;
+    auto stats = loader.stats();  // 1000 looks take some seconds, where the system does not show calls of threads
+    while (stats.locked == 0 && stats.looks < 1000) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      stats = loader.stats();
+    }
+  });
+  while (!held) std::this_thread::yield();
+  loader.start({}, 0, 0, 1);
+  CHECK(loader.next().rows() == 2);
+  other.join();
+  CHECK(loader.stats().looks > 0);
+  if (::access("/proc/self/syscall", R_OK) == 0) CHECK(loader.stats().locked > 0);
+}

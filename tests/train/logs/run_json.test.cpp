@@ -121,6 +121,21 @@ TEST_CASE("forward and backward of a GPU are one phase") {
   CHECK(json.find("ranks_ms") == nullptr);
 }
 
+TEST_CASE("run.json has the processors of ranks on the host, and the cause of lost time if it was looked for") {
+  auto r = record();
+  CHECK(json::parse(train::run_json(r, {}), "run.json").find("rank_loads") == nullptr);
+  CHECK(json::parse(train::run_json(r, {}), "run.json").at("verdict").find("cause") == nullptr);
+  r.loads = {{.compute_seconds = 0.2, .cores = 2}, {.queued_seconds = 0.1, .locked = 3, .cores = 2}};
+  auto const json = json::parse(train::run_json(r, {.cause = "slow data"}), "run.json");
+  CHECK(json.at("verdict").at("cause").string() == "slow data");
+  CHECK(json.at("rank_loads").at(std::size_t{0}).at("compute_processor_ms").number() == doctest::Approx(100));
+  CHECK(json.at("rank_loads").at(std::size_t{1}).at("queued_ms").number() == doctest::Approx(50));
+  CHECK(json.at("rank_loads").at(std::size_t{1}).at("loader_locked").number() == 3);
+  CHECK(json.at("step_ms").at("p10").number() == doctest::Approx(200));
+  r.loads[0].cores = 0;  // on a GPU
+  CHECK(json::parse(train::run_json(r, {}), "run.json").find("rank_loads") == nullptr);
+}
+
 TEST_CASE("start-up is separate, and only a GPU has the work of a GPU") {
   auto r = record();
   r.step_seconds = {0.13, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01};

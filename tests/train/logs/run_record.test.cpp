@@ -65,3 +65,28 @@ TEST_CASE("each rank's seconds have their own place") {
     CHECK(seconds.optimizer == 3);
   }
 }
+
+TEST_CASE("each rank's load has its own place, with a number of processors of 52 bits") {
+  struct Session {  // ranks in sequence
+    std::array<double, 20> sums{};
+    void all_reduce(std::span<double> numbers) {
+      REQUIRE(numbers.size() == sums.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) numbers[i] = sums[i] += numbers[i];
+    }
+  } session;
+  std::vector<train::RankLoad> all;
+  for (int rank : {0, 1}) {
+    train::RunRecord record;
+    record.world_size = 2;
+    record.load = {.compute_seconds = 1.0 + rank, .locked = 7, .cores = 2, .core_set = 4503599627370495 - 2.0 * rank};
+    all = train::detail::loads_of_ranks(session, record, rank);
+  }
+  REQUIRE(all.size() == 2);
+  for (int rank : {0, 1}) {
+    auto const& load = all[static_cast<std::size_t>(rank)];
+    CHECK(load.compute_seconds == 1.0 + rank);
+    CHECK(load.locked == 7);
+    CHECK(load.queued_seconds == 0);
+    CHECK(load.core_set == 4503599627370495 - 2.0 * rank);
+  }
+}

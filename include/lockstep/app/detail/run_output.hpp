@@ -52,6 +52,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   for (auto const& [flag, text] : options.settings) labels.settings.emplace_back(flag.substr(2), text);
   auto const bottleneck = scaling::find_bottleneck(scaling::profile_of(record));
   labels.bound = bottleneck.bound;
+  labels.cause = bottleneck.cause;
   labels.summary = bottleneck.summary;
   return labels;
 }

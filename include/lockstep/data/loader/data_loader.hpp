@@ -162,6 +162,9 @@ class DataLoader {
   /// Records the jobs of workers in `timeline`, and the number of ready batches at each `next`. Holds the loader's lock
   /// while it records. Null stops recording; `timeline` is not written after the call.
   void trace(Timeline* timeline) { core_->trace(timeline); }
+  /// Makes `next` look at the workers now and then while it waits for a batch, for LoaderStats::looks and `locked`. A
+  /// trainer calls it.
+  void observe() noexcept { core_->observe(); }
 
   /// Starts delivery at a micro-step of an epoch, until the end of the epoch before `last_epoch`. Drops batches that
   /// were prefetched under an earlier start; held batches stay valid. Waits for samples that are being read. The thread

@@ -22,6 +22,9 @@ struct LoaderStats {
   Index bytes = 0;                ///< memory of the batches in the ring, maximum so far
   Index skipped = 0;              ///< samples left out by OnFailure::skip
   Index substituted = 0;          ///< samples replaced by OnFailure::substitute
+  double queued_seconds = 0;      ///< time in which workers were ready to run and had no processor, sum over workers
+  Index looks = 0;                ///< looks at workers in the middle of reading, taken while `next` waited for a batch
+  Index locked = 0;               ///< looks that found the worker waiting for a lock
   std::string last_failure = {};  ///< reason for the latest skipped or replaced sample
 
   [[nodiscard]] double busy_seconds() const noexcept;

@@ -24,6 +24,7 @@ struct RunLabels {
   std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
   std::vector<std::string> command = {};  ///< command line of the run, by word
   std::vector<std::pair<std::string, std::string>> settings = {};  ///< settings such as {"lr", "0.001"}
+  std::string cause = {};                                          ///< of lost time, by name; empty: not looked for
 };
 
 namespace detail {
@@ -37,6 +38,9 @@ void write_phases(json::Writer& out, RunRecord const& record);
 void write_gpu(json::Writer& out, parallel::DeviceStep const& step);
 
 void write_ranks(json::Writer& out, RunRecord const& record);
+
+/// Writes how its host's processors served each rank.
+void write_loads(json::Writer& out, RunRecord const& record);
 
 void write_buckets(json::Writer& out, RunRecord const& record);
 

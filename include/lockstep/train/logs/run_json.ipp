@@ -53,6 +53,21 @@ LOCKSTEP_INLINE void write_ranks(json::Writer& out, RunRecord const& record) {
   out.end_array();
 }
 
+LOCKSTEP_INLINE void write_loads(json::Writer& out, RunRecord const& record) {
+  auto const steps = static_cast<double>(std::max<Index>(1, record.steps - record.resumed()));
+  out.key("rank_loads").begin_array();
+  for (auto const& load : record.loads) {
+    out.begin_object().member("compute_processor_ms", 1e3 * load.compute_seconds / steps);
+    out.member("compute_deviation_ms", 1e3 * load.deviation_seconds);
+    out.member("queued_ms", 1e3 * load.queued_seconds / steps);
+    out.member("loader_ms", 1e3 * load.loader_seconds / steps);
+    out.member("throttled_ms", 1e3 * load.throttled_seconds / steps);
+    out.member("loader_looks", load.observed).member("loader_locked", load.locked);
+    out.member("threads", load.threads).member("cores", load.cores).member("core_set", load.core_set).end_object();
+  }
+  out.end_array();
+}
+
 LOCKSTEP_INLINE void write_buckets(json::Writer& out, RunRecord const& record) {
   auto const since = [&](double seconds) { return (seconds - record.pass_began) * 1e3; };
   out.key("buckets").begin_array();
@@ -113,12 +128,14 @@ LOCKSTEP_INLINE std::string run_json(RunRecord const& record, RunLabels const& l
   out.key("startup").begin_object().member("seconds", startup.seconds).member("steps", startup.steps).end_object();
   out.key("step_ms")
       .begin_object()
+      .member("p10", record.step_quantile(0.1) * 1e3)
       .member("p50", record.step_quantile(0.5) * 1e3)
       .member("p95", record.step_quantile(0.95) * 1e3);
   out.end_object().member("epoch_seconds", record.epoch_seconds);
   detail::write_phases(out, record);
   if (auto const step = record.device_step(); step.kernels > 0) detail::write_gpu(out, step);
   if (record.ranks.size() > 1) detail::write_ranks(out, record);
+  if (!record.loads.empty() && record.loads[0].cores > 0) detail::write_loads(out, record);
   detail::write_buckets(out, record);
   out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
   out.member("unused_parameters", record.session.unused_parameters);
@@ -126,7 +143,9 @@ LOCKSTEP_INLINE std::string run_json(RunRecord const& record, RunLabels const& l
   if (auto const scale = record.loss_scale)
     out.member("loss_scale", static_cast<double>(scale.scale)).member("skipped_steps", scale.skipped);
   out.member("parameters_sha256", labels.parameters_sha256);
-  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.summary).end_object();
+  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.summary);
+  if (!labels.cause.empty()) out.member("cause", labels.cause);
+  out.end_object();
   out.end_object();
   return out.text();
 }

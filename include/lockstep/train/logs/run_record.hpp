@@ -20,6 +20,21 @@ struct RankSeconds {
   double optimizer = 0;
 };
 
+/// How its host's processors served one rank since the last resume. Zeros for a model on a GPU or on several
+/// devices, and for everything that the system does not say.
+struct RankLoad {
+  double compute_seconds = 0;    ///< processor time of the training thread in forward and backward
+  double deviation_seconds = 0;  ///< standard deviation of one step's compute_seconds between steps
+  double queued_seconds = 0;     ///< time in which the training thread was ready to run and had no processor
+  double loader_seconds = 0;     ///< time of the loader's threads to make the batches, on average, without such waits
+  double throttled_seconds = 0;  ///< time for which the quota of the control group stopped it, summed over processors
+  double observed = 0;  ///< looks at loader threads in the middle of reading, taken while training waited for them
+  double locked = 0;    ///< looks that found the thread waiting for a lock
+  double threads = 0;   ///< training threads
+  double cores = 0;     ///< processors that the rank may use
+  double core_set = 0;  ///< number of the set of these processors, equal for ranks that share it
+};
+
 /// Extra time of a run's first steps, which get memory, make plans and record passes.
 struct Startup {
   double seconds = 0;  ///< in addition to median steps
@@ -49,6 +64,8 @@ struct RunRecord : parallel::DistributedOptions {
   parallel::PhaseSeconds phases;   ///< of the whole run
   parallel::DeviceWork work;       ///< of this process's first GPU, since the last resume
   std::vector<RankSeconds> ranks;  ///< by rank
+  RankLoad load;                   ///< of this rank
+  std::vector<RankLoad> loads;     ///< by rank
   parallel::SessionReport session;
   double run_began = 0;   ///< Clock::seconds() at the start, as if the run had not paused before a resume
   double pass_began = 0;  ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets

@@ -393,11 +393,13 @@ class Trainer {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
+    auto const processor = Clock::thread_seconds();
     if (first) record.pass_began = began;
     train::detail::with_sample_name(feed.held(), [&] {
       session_.micro_step(
           batches, {mix(state_.seed, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
     });
+    record.load.compute_seconds += Clock::thread_seconds() - processor;
     auto const queued = Clock::seconds();
     feed.send_next();
     auto const sent = Clock::seconds();

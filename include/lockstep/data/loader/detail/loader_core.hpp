@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>  // for durations; including all of <chrono> is expensive to compile
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +23,7 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/processors.hpp>
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/dataset.hpp>
@@ -51,6 +61,20 @@ template <class Source, class Workers, class Slot>
     }
   }
   return out + "call `next` again to continue waiting, or raise deadline_seconds if samples are that slow";
+}
+
+/// Returns whether a thread of this process waits for a lock: for a mutex or a lock on a file. False if the system does
+/// not say.
+[[nodiscard, gnu::cold]] inline bool waits_for_lock(int thread) {
+  char text[64] = {};  // no memory is allocated: a step allocates none
+  std::snprintf(text, sizeof text, "/proc/self/task/%d/syscall", thread);
+  int const file = ::open(text, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  auto const size = ::read(file, text, sizeof text - 1);  // "running", or the number of the call that it is in
+  ::close(file);
+  if (size <= 0 || text[0] < '0' || text[0] > '9') return false;
+  auto const call = std::strtol(text, nullptr, 10);
+  return call == SYS_futex || call == SYS_flock || call == SYS_fcntl;
 }
 
 /// Scheduler of a DataLoader. Slots wait in `queue_` in the order of delivery. Workers claim runs of rows from the
@@ -92,6 +116,12 @@ class LoaderCore {
   void trace(Timeline* timeline) noexcept {
     std::lock_guard lock(mutex_);
     timeline_ = timeline;
+  }
+
+  /// Makes `next` look at workers while it waits.
+  void observe() noexcept {
+    std::lock_guard lock(mutex_);
+    observes_ = true;
   }
 
   /// Starts delivery at a micro-step of an epoch whose micro-steps are counted from the position `first`.
@@ -185,6 +215,8 @@ class LoaderCore {
     out.elapsed_seconds = started_ == 0 ? 0 : Clock::seconds() - started_;
     out.slots = static_cast<Index>(slots_.size());
     out.workers = static_cast<int>(threads_.size());
+    for (auto const& worker : workers_)
+      if (worker->thread != 0) out.queued_seconds += queued_seconds(worker->thread);
     out.bytes = ring_bytes();
     return out;
   }
@@ -222,6 +254,7 @@ class LoaderCore {
 
   void work(Worker& worker) {
     std::unique_lock lock(mutex_);
+    worker.thread = static_cast<int>(::gettid());
     while (!stopped_) {
       if (run_one(lock, worker)) continue;
       auto const begin = Clock::seconds();
@@ -320,10 +353,37 @@ class LoaderCore {
   void wait_ready(std::unique_lock<std::mutex>& lock) {
     auto const is_ready = [&] { return deliverable() != nullptr; };
     auto const seconds = options().deadline_seconds;
-    if (seconds == 0 || seconds >= 1e9) return ready_.wait(lock, is_ready);  // beyond, clocks overflow
-    auto const limit = std::chrono::duration<double>(seconds);
-    if (!ready_.wait_for(lock, limit, is_ready))
-      throw DataError(deadline_message(dataset(), workers_, threads_.size(), *queue_.front(), seconds));
+    bool const endless = seconds == 0 || seconds >= 1e9;  // beyond, clocks overflow
+    if (endless && !observes_) return ready_.wait(lock, is_ready);
+    auto const began = Clock::seconds();
+    for (auto pause = observes_ ? shortest_pause : INFINITY; !is_ready(); pause = std::min(2 * pause, longest_pause)) {
+      auto const left = endless ? longest_pause : seconds - (Clock::seconds() - began);
+      if (left <= 0) throw DataError(deadline_message(dataset(), workers_, threads_.size(), *queue_.front(), seconds));
+      if (ready_.wait_for(lock, std::chrono::duration<double>(std::min(pause, left)), is_ready)) return;
+      if (observes_) look(lock);
+    }
+  }
+  /// Counts the workers that are reading, and those of them that wait for a lock, for LoaderStats.
+  [[gnu::cold]] void look(std::unique_lock<std::mutex>& lock) {
+    struct Look {
+      Worker const* worker;
+      double since;
+      bool locked;
+    };
+    std::array<Look, 16> looks{};
+    std::size_t count = 0;
+    for (auto const& worker : workers_)
+      if (worker->phase == Phase::read && worker->thread != 0 && count < looks.size())
+        looks[count++] = {worker.get(), worker->since, false};
+    std::span const taken(looks.data(), count);
+    lock.unlock();  // else workers would wait for it
+    for (auto& each : taken) each.locked = waits_for_lock(each.worker->thread);
+    lock.lock();
+    for (auto const& each : taken) {  // a worker that has finished its job may have waited for the next one
+      if (each.worker->phase != Phase::read || each.worker->since != each.since) continue;
+      ++stats_.looks;
+      stats_.locked += each.locked ? 1 : 0;
+    }
   }
   /// Queues the next micro-steps until `most` are queued, no slot is free, or the ring would exceed its budget.
   void assign(std::size_t most) noexcept {
@@ -402,6 +462,8 @@ class LoaderCore {
                       " steps of this split, see steps(split); call start again");
   }
 
+  static constexpr double shortest_pause = 0.5e-3, longest_pause = 16e-3;  // seconds between looks at the workers
+
   BatchMaker<Source, OrderType, CollateType> const maker_;
 
   mutable std::mutex mutex_;
@@ -416,7 +478,7 @@ class LoaderCore {
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};
   int active_ = 0;  // jobs that run without the mutex
-  bool stopped_ = false;
+  bool stopped_ = false, observes_ = false;
   Index largest_bytes_ = 0;  // of a slot
   double started_ = 0;
   LoaderStats stats_;

@@ -30,6 +30,7 @@ struct LoaderWorker {
   SampleReader<Source> reader;
   Phase phase = Phase::done;     // done: idle
   double since = 0;              // start of the phase
+  int thread = 0;                // of the system; 0 for the caller of `next`
   std::atomic<Index> index{-1};  // of the current sample
   std::atomic<Index> position{-1};
 

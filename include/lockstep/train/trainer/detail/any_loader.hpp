@@ -3,6 +3,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
+#include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/trainer/detail/loads_batches.hpp>
 
@@ -21,6 +22,10 @@ class AnyLoader {
   [[nodiscard]] virtual data::LoaderState state_before(data::Split const& split, Index epoch, Index step) const = 0;
   /// Makes its workers record into `timeline`, if they can. A null pointer ends the recording.
   virtual void trace(Timeline* timeline) = 0;
+  /// Makes the loader observe its workers, if it can.
+  virtual void observe() = 0;
+  /// Returns the loader's counters; zeros if it has none.
+  [[nodiscard]] virtual data::LoaderStats stats() const = 0;
 
  protected:
   AnyLoader() = default;
@@ -45,6 +50,15 @@ class LoaderAdapter final : public AnyLoader {
       return {};
   }
   void trace(Timeline* timeline) override { trace_loader(loader_, timeline); }
+  void observe() override {
+    if constexpr (requires { loader_.observe(); }) loader_.observe();
+  }
+  data::LoaderStats stats() const override {
+    if constexpr (requires { data::LoaderStats{loader_.stats()}; })
+      return loader_.stats();
+    else
+      return {};
+  }
 
  private:
   static constexpr bool can_resume = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };

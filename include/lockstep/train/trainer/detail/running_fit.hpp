@@ -77,6 +77,25 @@ class EvaluationTracker {
   Index patience_, best_step_ = 0;
 };
 
+/// Measures how its host's processors serve this rank, from `begin` to `end`, for a model on the host.
+class LoadMeter {
+ public:
+  void begin(data::LoaderStats const& loader);
+  /// Adds a step whose forward and backward took so much processor time since `begin`.
+  void after_step(double compute_seconds) noexcept;
+  /// Completes `load`, which has the compute_seconds.
+  void end(RankLoad& load, data::LoaderStats const& loader, int threads) const;
+
+ private:
+  /// Returns the time of a loader's threads without waits for a processor, on average.
+  [[nodiscard]] static double seconds_of(data::LoaderStats const& loader) noexcept;
+
+  double queued_ = 0, loader_ = 0, throttled_ = 0;
+  Index looks_ = 0, locked_ = 0;
+  double compute_ = 0, last_ = 0, differences_ = 0;  // processor seconds: so far, of the last step, |between steps|
+  Index steps_ = 0;
+};
+
 /// State of a running fit: its plan, record, decisions, observers and checkpoints. The trainer makes the steps and
 /// evaluations in between. All arguments of the constructor must outlive it.
 class RunningFit {
@@ -137,6 +156,9 @@ class RunningFit {
   RunRecord finish();
 
  private:
+  /// Returns whether this thread computes on the host. Several devices have threads of their own.
+  [[nodiscard]] bool measures_load() const noexcept { return session_.kind().on_host && record_.devices == 1; }
+
   /// Returns whether the last step was the run's last one, as far as is known before its evaluation.
   [[nodiscard]] bool ends_here() const { return is_complete() || session_.stop_requested(); }
 
@@ -152,6 +174,7 @@ class RunningFit {
   EvaluationTracker tracker_;
   std::optional<Tracing> tracing_;  // constructed in begin
   StepReports reports_;
+  LoadMeter load_;
   nn::Loss<HostSpace> epoch_loss_;
   bool has_learned_ = false;
   double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // an epoch's seconds exclude evaluations

@@ -47,6 +47,38 @@ LOCKSTEP_INLINE bool EvaluationTracker::stops_early() const noexcept {
   return patience_ > 0 && improved_.evaluations_since_best() >= patience_;
 }
 
+LOCKSTEP_INLINE void LoadMeter::begin(data::LoaderStats const& loader) {
+  queued_ = queued_seconds();
+  throttled_ = throttled_seconds();
+  loader_ = seconds_of(loader);
+  looks_ = loader.looks;
+  locked_ = loader.locked;
+}
+
+LOCKSTEP_INLINE void LoadMeter::after_step(double compute_seconds) noexcept {
+  auto const step = compute_seconds - std::exchange(compute_, compute_seconds);
+  if (++steps_ > 2) differences_ += std::abs(step - last_);  // the first step gets memory
+  last_ = step;
+}
+
+LOCKSTEP_INLINE void LoadMeter::end(RankLoad& load, data::LoaderStats const& loader, int threads) const {
+  // For a normal distribution, from the mean difference of two values, which slow changes and outliers affect little.
+  constexpr double deviations = 0.8862269254527580;  // sqrt(pi) / 2
+  if (steps_ > 2) load.deviation_seconds = deviations * differences_ / static_cast<double>(steps_ - 2);
+  load.queued_seconds = queued_seconds() - queued_;
+  load.throttled_seconds = throttled_seconds() - throttled_;
+  load.loader_seconds = std::max(0.0, seconds_of(loader) - loader_);
+  load.observed = static_cast<double>(loader.looks - looks_);
+  load.locked = static_cast<double>(loader.locked - locked_);
+  load.threads = threads;
+  load.cores = allowed_processors();
+  load.core_set = static_cast<double>(processor_set());
+}
+
+LOCKSTEP_INLINE double LoadMeter::seconds_of(data::LoaderStats const& loader) noexcept {
+  return loader.workers == 0 ? 0 : (loader.busy_seconds() - loader.queued_seconds) / loader.workers;
+}
+
 LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout,
                                        std::uint64_t seed, AnyLoader& loader, FitPlan const& plan, BestValue best,
                                        data::Split const& split, FitOptions const& options, TrainerSteps& done,
@@ -74,6 +106,10 @@ LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) 
   static_cast<void>(session_.take_phases());  // discards those of earlier steps
   static_cast<void>(session_.take_work());
   plan_.reserve(record_);
+  if (measures_load()) {
+    loader_.observe();
+    load_.begin(loader_.stats());
+  }
   for (auto* observer : options_.observers)
     observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by});
   tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
@@ -116,6 +152,7 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   epoch_loss_ += loss;
   record_.train_loss = epoch_loss_.mean();
   record_.add_step(now - step_began_, plan_.samples(step));
+  load_.after_step(record_.load.compute_seconds);
   auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
   save_if_throws([&] {
     for (auto* observer : options_.observers) observer->step(report);
@@ -170,6 +207,8 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
 LOCKSTEP_INLINE RunRecord RunningFit::finish() {
   record_.phases = session_.take_phases();
   record_.work = session_.take_work();
+  if (measures_load()) load_.end(record_.load, loader_.stats(), record_.threads);
+  record_.loads = loads_of_ranks(session_, record_, rank_);
   // Last collective: after it a rank may exit, as the run is saved.
   record_.ranks = seconds_of_ranks(session_, record_, rank_);
   record_.session = session_.report();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include <lockstep/train/logs/run_record.hpp>
@@ -24,6 +25,26 @@ template <class Session>
   std::vector<RankSeconds> out(world);
   auto const* at = all.data();
   for (auto& seconds : out) seconds = {at[0], at[1], at[2], at[3]}, at += each;
+  return out;
+}
+
+/// Returns how its host's processors served each rank, from the ranks' records.
+/// @collective with DistributedDataParallel
+template <class Session>
+[[nodiscard]] std::vector<RankLoad> loads_of_ranks(Session& session, RunRecord const& record, int rank) {
+  static constexpr double RankLoad::*members[] = {
+      &RankLoad::compute_seconds, &RankLoad::deviation_seconds, &RankLoad::queued_seconds, &RankLoad::throttled_seconds,
+      &RankLoad::loader_seconds,  &RankLoad::observed,          &RankLoad::locked,         &RankLoad::threads,
+      &RankLoad::cores,           &RankLoad::core_set};
+  constexpr auto each = std::size(members);
+  std::vector<double> all(each * static_cast<std::size_t>(record.world_size), 0.0);
+  auto* at = all.data() + each * static_cast<std::size_t>(rank);
+  for (auto const member : members) *at++ = record.load.*member;
+  session.all_reduce(all);
+  std::vector<RankLoad> out(static_cast<std::size_t>(record.world_size));
+  at = all.data();
+  for (auto& load : out)
+    for (auto const member : members) load.*member = *at++;
   return out;
 }
 
