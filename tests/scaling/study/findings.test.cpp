@@ -38,6 +38,23 @@ TEST_CASE("negative scaling by communication is found with cause, evidence and r
     CHECK((all[i - 1].kind < all[i].kind || (all[i - 1].kind == all[i].kind && all[i - 1].gain >= all[i].gain)));
 }
 
+TEST_CASE("the cause of poor scaling is that of the run's own verdict, if it has one") {
+  TemporaryFolder const folder;
+  auto const read = [&](SavedExample const& example) {
+    example.save(folder / "run");
+    return scaling::StudyRun::read(folder / "run", 0);
+  };
+  auto four = read({.parallel = "ddp", .devices = 4, .speed = 1100});
+  scaling::RankStep rank{.compute_ms = 40, .optimizer_ms = 4, .processor_ms = 20, .queued_ms = 20};
+  rank.cores = 2;
+  four.run.profile.ranks.assign(4, rank);
+  auto const all = findings_of(Study::of({read({}), four}, {}));
+  auto const* const found = with(all, "Poor scaling: ddp 4");
+  REQUIRE(found);
+  CHECK(found->cause == "Oversubscription: 4 training threads take turns on 2 processors.");
+  CHECK(found->recommendation == "Fewer ranks, devices or --threads.");
+}
+
 TEST_CASE("advice on dp and ddp follows from the measured rates") {
   TemporaryFolder const folder;
   SavedExample{}.save(folder / "one");

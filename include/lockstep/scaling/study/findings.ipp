@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <lockstep/scaling/detail/rounded.hpp>
+#include <lockstep/scaling/lost_time.hpp>
 #include <lockstep/scaling/scaling_report.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 #include <lockstep/scaling/study/findings.hpp>
@@ -41,6 +42,11 @@ class GroupFindings {
     return out_.back();
   }
   static std::string percent(double part) { return rounded(100 * part, 0) + " %"; }
+  /// Returns a clause as a sentence.
+  static std::string sentence(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text + ".";
+  }
   static std::string mb(double bytes) { return rounded(bytes / 1e6, 1) + " MB"; }
 
   void failures() {
@@ -113,6 +119,14 @@ class GroupFindings {
     } else {
       finding.cause = "No phase of a step loses time.";
       finding.recommendation = "Nothing to do.";
+    }
+    if (auto const lost = find_lost_time(most.profile); poor && !lost.empty()) {
+      // The run's own verdict knows more than the comparison of phases: processor time, quotas, locks.
+      auto const& first = lost[0];
+      auto const colon = first.summary.find(": ");
+      finding.cause = sentence(std::string(name(first.cause)) + ": " + first.summary.substr(0, colon));
+      if (colon != std::string::npos) finding.recommendation = sentence(first.summary.substr(colon + 2));
+      finding.gain = step_ms / (step_ms - std::clamp(first.ms, 0.0, 0.95 * step_ms)) - 1;
     }
     if (!poor) {
       finding.gain = 0;
@@ -285,6 +299,10 @@ class GroupFindings {
     return value;
   }
   static Index processors_of(Configuration const& one) {
+    auto const& ranks = one.profile.ranks;
+    bool const shared =
+        std::all_of(ranks.begin(), ranks.end(), [&](auto const& rank) { return rank.core_set == ranks[0].core_set; });
+    if (!ranks.empty() && shared) return static_cast<Index>(ranks[0].cores);
     for (auto const& run : one.runs)
       if (run.entry && run.entry->processors > 0) return run.entry->processors;
     return 0;
