@@ -85,7 +85,8 @@ template <class Stored>
 
 /// Sums the slots' dx of a chunk, in order: one tile of its channels per warp. Each lane knows one of the chunk's slots
 /// and loads its channels of eight slots at once: whole groups if all are `wide`, otherwise element by element, with
-/// equal results. If a row has only one chunk, its sum is the row's gradient.
+/// equal results. If a row has only one chunk, its sum is the row's gradient. cub::DeviceReduce::ReduceByKey would need
+/// the slots in the order of their rows, and one number per slot.
 template <class Stored, class Scalar, bool wide>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     sum_chunks(std::uint32_t const* order, std::uint32_t const* begin, std::uint32_t const* chunk_row,
