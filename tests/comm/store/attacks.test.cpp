@@ -335,18 +335,18 @@ TEST_CASE("a connection says only what its kind may say, once") {
     std::string message;
   };
   std::string const end(wire::as_bytes(wire::RankEnd{1, 0, "no disk"}));
-  for (auto const& [kind, message] : {Sent{StoreConnectionKind::requests, call(StoreCall::ended, {}, end)},
-                                      {StoreConnectionKind::notifications, call(StoreCall::set, "name", "value")},
-                                      {StoreConnectionKind::notifications, call(StoreCall::gather, "all", "part", 2)},
-                                      {StoreConnectionKind::notifications, call(StoreCall::ended, {}, "short")},
-                                      {StoreConnectionKind::requests, call(StoreCall::gather, "all", "part", 0)},
-                                      {StoreConnectionKind::requests, call(StoreCall::gather, "all", "part", 3)},
-                                      {StoreConnectionKind::requests, call(StoreCall::prove, {}, {})}}) {
-    CAPTURE(static_cast<int>(message[0]));
+  for (auto const& sent : {Sent{StoreConnectionKind::requests, call(StoreCall::ended, {}, end)},
+                           {StoreConnectionKind::notifications, call(StoreCall::set, "name", "value")},
+                           {StoreConnectionKind::notifications, call(StoreCall::gather, "all", "part", 2)},
+                           {StoreConnectionKind::notifications, call(StoreCall::ended, {}, "short")},
+                           {StoreConnectionKind::requests, call(StoreCall::gather, "all", "part", 0)},
+                           {StoreConnectionKind::requests, call(StoreCall::gather, "all", "part", 3)},
+                           {StoreConnectionKind::requests, call(StoreCall::prove, {}, {})}}) {
+    CAPTURE(static_cast<int>(sent.message[0]));
     StoreServer const server(serving(2));
     StoreConnection notifications(to(server, 0, 2), StoreConnectionKind::notifications);
-    StoreConnection connection(to(server, 1, 2), kind);
-    connection.send(message);
+    StoreConnection connection(to(server, 1, 2), sent.kind);
+    connection.send(sent.message);
     auto const lost = notifications.wait(deadline_in(5));
     REQUIRE(lost);
     CHECK(lost->type == StoreReply::rank_lost);
