@@ -40,6 +40,13 @@ else()
 endif()
 target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${lockstep_test_files}")
 
+# Whether the compiler can compile programs for this machine only.
+set(lockstep_test_here OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT (CMAKE_CROSSCOMPILING OR
+                                                                                              LOCKSTEP_KIT))
+  set(lockstep_test_here ON)
+endif()
+
 # Parses the common headers of tests once per optimization level instead of once per test. This hides missing includes
 # of standard headers, which `./dev check alone` finds, because it compiles headers without it.
 function(lockstep_test_start name)
@@ -68,18 +75,19 @@ if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
   target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings)
 endif()
 
-# lockstep_test(folder/name [APART] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
+# lockstep_test(folder/name [APART] [SETS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
 # Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor (of a room in
 # data) with equal LINK are one program. Tests with further SOURCES are separate programs, and so are tests that are
-# APART. A test is APART if its includes depend on its macros, or if it specializes templates.
+# APART. A test is APART if its includes depend on its macros, or if it specializes templates. Tests of kernels are
+# compiled for this processor, except those that call kernels with several instruction SETS.
 # NEEDS are programs, targets of this project, that a test starts: it finds the path of each in the environment as
 # LOCKSTEP_PROGRAM_<name>. PROCESSORS is the number of cores that it uses. Exit code 77 means skipped.
 #
 # Every test is also a program of its own, test.folder.name, which `ctest -C alone` runs as `alone/folder/name`. `./dev
 # test folder/name` builds and runs this program.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "APART" "PROCESSORS" "SOURCES;LINK;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "APART;SETS" "PROCESSORS" "SOURCES;LINK;NEEDS")
   lockstep_test_program(${name} "${name}.test.cpp")
   lockstep_test_entry(alone/${name} CONFIGURATIONS alone)
   if(test_APART OR test_SOURCES)
@@ -94,6 +102,9 @@ function(lockstep_test name)
     get_filename_component(folder "${name}" DIRECTORY)
   endif()
   string(REGEX REPLACE "lockstep::|;" "_" linked "${test_LINK}")
+  if(test_SETS)
+    string(APPEND linked "_sets")
+  endif()
   string(REPLACE "/" "." target "test.${folder}.all${linked}")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${folder}/all${linked}.cpp")
   if(NOT TARGET ${target})
@@ -211,8 +222,9 @@ function(lockstep_test_program name file)
   string(REPLACE "/" "." target "test.${name}")
   add_executable(${target} "${file}" ${test_SOURCES})
   target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${test_LINK})
-  # Kernels are tested for every instruction set, header-only. Code on top of them is compiled for one, in half the time,
-  # and links the library if that was compiled so, except for CUDA.
+  # Kernels are tested header-only, with the widest vectors of this processor. Compiling them for the other sets, too,
+  # takes as long again. Code on top of them is compiled for the narrowest vectors, and links the library if that was
+  # compiled so, except for CUDA.
   if(NOT name MATCHES "^(core|kernel|structure|fuzz)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
     if(NOT name MATCHES "^(emulated|cuda|ptx|cuda_emulation|interop)/" AND NOT test_APART AND lockstep_tests_link)
@@ -230,7 +242,9 @@ function(lockstep_test_program name file)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
   endif()
-  if(TARGET ${start} AND file MATCHES "\\.cpp$")
+  if(name MATCHES "^kernel/" AND NOT test_SETS AND lockstep_test_here)
+    target_compile_options(${target} PRIVATE -march=native)
+  elseif(TARGET ${start} AND file MATCHES "\\.cpp$")
     target_precompile_headers(${target} REUSE_FROM ${start})
   endif()
   set(target ${target} PARENT_SCOPE)
