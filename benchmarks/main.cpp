@@ -101,7 +101,8 @@ struct Arguments {
   /// Has Google Benchmark parse the flags.
   /// @return false if there are others
   bool initialize(std::vector<std::string> const& more = {}) const {
-    auto all = rest;
+    static std::vector<std::string> all;  // Google Benchmark keeps a pointer to the program's name
+    all = rest;
     all.insert(all.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (auto& argument : all) argv.push_back(argument.data());
