@@ -131,14 +131,16 @@ int rank_main(launch::World& world) {
     std::fflush(stdout);
   }
   memory::Block block;
+  long block_bytes = 0;
   std::vector<comm::CollectiveOperation> operations(16);
   for (;;) {
     auto plan = world.rank == 0 ? Plan::read() : Plan{};
     requests.broadcast(&plan, sizeof plan, 0);
     if (plan.count == 0) return 0;
-    if (block.size() != static_cast<std::size_t>(plan.bytes)) {
+    if (block_bytes != plan.bytes) {
       block = {};
       block = ours.allocate(static_cast<std::size_t>(plan.bytes));
+      block_bytes = plan.bytes;
     }
     auto* const data = reinterpret_cast<float*>(block.data());
     auto const elements = static_cast<std::size_t>(plan.bytes) / sizeof(float);
