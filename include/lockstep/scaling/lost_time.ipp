@@ -103,7 +103,13 @@ class LossEstimate {
       add(Cause::slow_data, least,
           "training waits for data during " + share(least) +
               ": more --num-workers if cores are free, or samples that are cheaper to read");
-    auto const whole = [&](RankStep const& rank) { return work_of(rank) + (locks ? 0 : data_of(rank)); };
+    // Which of the ranks waits for data is chance: while one waits, the loaders of the others make progress. So the
+    // times of the loaders are compared, not the waits.
+    auto const whole = [&](RankStep const& rank) {
+      if (locks) return work_of(rank);
+      return rank.loader_ms > 0 ? std::max(work_of(rank), std::min(rank.loader_ms, work_of(rank) + most))
+                                : work_of(rank) + data_of(rank);
+    };
     auto const [fast, slow] = std::minmax_element(
         ranks_.begin(), ranks_.end(), [&](RankStep const& a, RankStep const& b) { return whole(a) < whole(b); });
     add(Cause::slow_rank, whole(*slow) - whole(*fast),
