@@ -322,8 +322,8 @@ TEST_CASE("the verdict names the cause that was injected into a run, and none in
   }
   cpu_set_t given;
   if (::sched_getaffinity(0, sizeof given, &given) != 0 || CPU_COUNT(&given) < 2) return;
-  // A virtual machine's processors differ in speed for a while, so that a rank is slow. Therefore one cause may be missed
-  // here; `./dev check verdict` counts.
+  // A virtual machine's processors differ in speed for a while, so that a rank is slow. Therefore one cause may be
+  // missed here; `./dev check verdict` counts.
   int looked_at = 0, missed = 0;
   for (std::string const cause : causes) {
     if (cause == "processor quota") continue;  // needs root
