@@ -18,9 +18,9 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/launch/detail/local_socket.hpp>
-#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/detail/readable.hpp>
 #include <lockstep/launch/detail/store_protocol.hpp>
+#include <lockstep/launch/peer_text.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 

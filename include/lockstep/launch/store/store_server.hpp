@@ -23,9 +23,9 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/detail/readable.hpp>
 #include <lockstep/launch/detail/store_protocol.hpp>
+#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/store/detail/store_listener.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {

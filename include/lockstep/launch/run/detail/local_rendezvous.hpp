@@ -17,8 +17,8 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/local_socket.hpp>
-#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/detail/readable.hpp>
+#include <lockstep/launch/peer_text.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 

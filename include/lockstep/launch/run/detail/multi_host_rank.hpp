@@ -18,10 +18,10 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/job.hpp>
-#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/detail/secret.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/launch/peer_text.hpp>
 #include <lockstep/launch/run/detail/job_key.hpp>
 #include <lockstep/launch/run/detail/launched_world.hpp>
 #include <lockstep/launch/run/detail/rank_main.hpp>
