@@ -52,6 +52,16 @@ void skip(State& state, std::string const& reason) {
     state.SkipWithError(("skipped: " + reason).c_str());
 }
 
+/// Sets the counters `algbw` and `busbw` of nccl-tests, in bytes per second, for an all-reduce of `bytes` per rank.
+template <class Bytes, class Ranks>
+void set_all_reduce_bandwidths(benchmark::State& state, Bytes bytes, Ranks ranks) {
+  using benchmark::Counter;
+  auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
+  auto const n = static_cast<double>(ranks);
+  state.counters["algbw"] = Counter(moved, Counter::kIsRate);
+  state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
+}
+
 inline void fail(benchmark::State& state, char const* what) {
   ++failures();
   state.SkipWithError(what);

@@ -52,11 +52,7 @@ void add_operation(std::string const& name, PeerCommand command, std::size_t ran
         if (ranks > processors)
           state.SetLabel(std::to_string(ranks) + " ranks share " + std::to_string(processors) + " processors");
         run_peer(state, command);
-        auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
-        auto const n = static_cast<double>(ranks);
-        using benchmark::Counter;
-        state.counters["algbw"] = Counter(moved, Counter::kIsRate);
-        state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
+        set_all_reduce_bandwidths(state, bytes, ranks);
       })
       ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);

@@ -131,16 +131,14 @@ int rank_main(launch::World& world) {
     std::fflush(stdout);
   }
   memory::Block block;
-  long block_bytes = 0;
   std::vector<comm::CollectiveOperation> operations(16);
   for (;;) {
     auto plan = world.rank == 0 ? Plan::read() : Plan{};
     requests.broadcast(&plan, sizeof plan, 0);
     if (plan.count == 0) return 0;
-    if (block_bytes != plan.bytes) {
+    if (block.bytes() < static_cast<std::size_t>(plan.bytes)) {
       block = {};
       block = ours.allocate(static_cast<std::size_t>(plan.bytes));
-      block_bytes = plan.bytes;
     }
     auto* const data = reinterpret_cast<float*>(block.data());
     auto const elements = static_cast<std::size_t>(plan.bytes) / sizeof(float);
@@ -177,11 +175,7 @@ void add_way(std::string const& name, std::string const& way, int ranks, long by
       [=](benchmark::State& state) {
         if (!has_gpu()) return skip(state, "no GPU answers");
         for (auto const& [counter, value] : run_peer(state, command)) state.counters[counter] = per_iteration(value);
-        auto const moved = static_cast<double>(bytes) * static_cast<double>(state.iterations());
-        auto const n = static_cast<double>(ranks);
-        using benchmark::Counter;
-        state.counters["algbw"] = Counter(moved, Counter::kIsRate);
-        state.counters["busbw"] = Counter(moved * 2 * (n - 1) / n, Counter::kIsRate);
+        set_all_reduce_bandwidths(state, bytes, ranks);
       })
       ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);
