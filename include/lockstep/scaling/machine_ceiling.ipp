@@ -48,7 +48,10 @@ LOCKSTEP_INLINE CeilingSample sample_ceiling(std::vector<CeilingWork>& works, In
     for (--waiting; waiting.load() > 0;) std::this_thread::yield();
     auto const began = Clock::seconds(), used = Clock::thread_seconds();
     double units = 0;
-    for (; Clock::seconds() - began < seconds; ++units) (works[i].*unit)();
+    do {  // at least one unit, even if the thread had to wait for a processor longer than its turn lasts
+      (works[i].*unit)();
+      ++units;
+    } while (Clock::seconds() - began < seconds);
     auto const processor = Clock::thread_seconds() - used;
     samples[i] = {processor / units, processor / (Clock::seconds() - began)};
   };
