@@ -14,32 +14,42 @@ import re
 
 WAYS = ["lockstep", "eager", "graph", "compiled", "compiled graph"]
 
-# Components in docs/reference/cuda.md, by the beginning of their rows, with requirements: names of tests (regular
-# expressions that match whole names) or of checks of the stage trainers. Other rows keep their status.
+# Components in docs/reference/cuda.md, by the beginning of their rows, with the tests and the checks of the stage
+# trainers that their status requires. Other rows keep their status. tests/dev/gpu_kit.sh checks that all of them exist.
 COMPONENTS = [
     ("matrix products", ["kernel/gemm/gemm", "kernel/linear/linear", "kernel/linear/gated_linear",
                          "nn/contrastive/dot_products"]),
-    ("attention:", ["kernel/attention/attention", "kernel/attention/rotary", "kernel/attention/relative_bias"]),
+    ("attention:", ["kernel/attention/attention", "kernel/attention/detail/tensor_core", "kernel/attention/rotary",
+                    "kernel/attention/relative_bias"]),
     ("`LSTM`", ["kernel/recurrent/recurrent"]),
     ("fused embedding", ["kernel/embedding/fused_embedding", "nn/embedding/fused_embedding"]),
-    ("`LayerNorm`", ["kernel/[a-z]+/(layer|rms|batch|group)_norm",
-                     "kernel/[a-z]+/(elementwise|binary_operation|channels|dropout)",
-                     "kernel/[a-z]+/(l2_normalize|dot_by_row|softmax|row_numbers|sample_dropout|learned_scale)",
-                     "nn/[a-z]+/(layer_scale|logit_scale|stochastic_depth|add|multiply|elementwise)"]),
-    ("pooling over tokens", ["kernel/[a-z]+/(space_)?pooling",
-                             "kernel/[a-z]+/(upsample|clear_padding|relative_bias|strided_rows)"]),
+    ("`LayerNorm`", ["kernel/normalization/layer_norm", "kernel/normalization/rms_norm",
+                     "kernel/normalization/batch_norm", "kernel/normalization/group_norm",
+                     "kernel/normalization/l2_normalize", "kernel/normalization/softmax",
+                     "kernel/elementwise/elementwise", "kernel/elementwise/binary_operation",
+                     "kernel/elementwise/channel_scale", "kernel/elementwise/learned_scale", "kernel/copy/channels",
+                     "kernel/random/dropout", "kernel/random/sample_dropout", "kernel/reduction/dot_by_row",
+                     "kernel/sequence/arange", "nn/normalization/layer_scale", "nn/contrastive/logit_scale",
+                     "nn/random/stochastic_depth", "nn/elementwise/add", "nn/elementwise/multiply",
+                     "nn/elementwise/elementwise"]),
+    ("pooling over tokens", ["kernel/pooling/pooling", "kernel/pooling/spatial_pooling",
+                             "kernel/convolution/upsample", "kernel/sequence/clear_padding",
+                             "kernel/sequence/strided_rows", "kernel/attention/relative_bias"]),
     ("CTC", ["kernel/loss/ctc"]),
-    ("cross entropy", ["kernel/[a-z]+/(soft_)?cross_entropy", "kernel/loss/elementwise_loss"]),
-    ("SGD, Adam", ["kernel/[a-z]+/(optimizer_step|sum_of_squares|sum)", "nn/module/frozen"]),
-    ("convolutions and transposed", ["kernel/[a-z]+/(convolution|channel_bias)"]),
+    ("cross entropy", ["kernel/loss/cross_entropy", "kernel/loss/soft_cross_entropy",
+                       "kernel/loss/elementwise_loss"]),
+    ("SGD, Adam", ["kernel/optimizer/optimizer_step", "kernel/reduction/sum_of_squares", "kernel/reduction/sum",
+                   "nn/module/frozen"]),
+    ("convolutions and transposed", ["kernel/convolution/convolution", "kernel/elementwise/channel_bias"]),
+    ("weight gradients of convolutions", ["kernel/convolution/detail/long_product"]),
     ("convolutions in float by cuDNN", ["kernel/convolution/detail/convolution_cudnn"]),
     ("image input", ["kernel/convolution/image_input"]),
-    ("`parallel::OnCuda` around", ["parallel/(cuda|passes)", "single", "dp2"]),
+    ("`parallel::OnCuda` around", ["parallel/policy/cuda", "parallel/passes", "single", "dp2"]),
     ("`parallel::Reproducible`", ["equal: reproducible"]),
     ("`comm::NcclCommunicator`", ["comm/nccl/nccl_communicator", "nccl1", "nccl2", "equal: two replicas"]),
     ("bfloat16 and float16", ["nn/autograd/half_precision", "bf16"]),
     ("prefetch to the device", ["memory/cuda_prefetcher"]),
-    ("CUDA graphs", ["memory/cuda_graph", "parallel/passes"]),
+    ("CUDA graphs", ["memory/cuda_graph", "memory/cuda_graph_cache", "parallel/passes"]),
 ]
 
 
@@ -190,15 +200,13 @@ def report(results):
     return "\n".join(parts + ["## Checks\n", outcome_table(results)])
 
 
-def status_of(results, patterns):
+def status_of(results, required):
     """Returns a component's status after a run, or None if one of its checks did not run."""
     checks = {name: outcome for stage in ("tests", "trainers") for name, outcome, _, _ in results.outcomes(stage)}
-    failed = []
-    for pattern in patterns:
-        matching = {name: outcome for name, outcome in checks.items() if re.fullmatch(pattern, name)}
-        if not matching or any(outcome in ("skipped", "left out") for outcome in matching.values()):
-            return None
-        failed += [name for name, outcome in matching.items() if outcome != "passed"]
+    outcomes = [checks.get(name, "left out") for name in required]
+    if any(outcome in ("skipped", "left out") for outcome in outcomes):
+        return None
+    failed = [name for name, outcome in zip(required, outcomes) if outcome != "passed"]
     status = f"{results.chip}, {results.date}"
     return status + ", except " + ", ".join(f"`{name}`" for name in failed) if failed else status
 
@@ -208,8 +216,8 @@ def with_statuses(page, results):
     out, changed = [], []
     for line in page.splitlines():
         cells = re.split(r"(?<!\\)\|", line)
-        patterns = next((patterns for name, patterns in COMPONENTS if line.startswith("| " + name)), None)
-        status = status_of(results, patterns) if patterns and len(cells) == 5 else None
+        required = next((required for name, required in COMPONENTS if line.startswith("| " + name)), None)
+        status = status_of(results, required) if required and len(cells) == 5 else None
         if status:
             line = "|".join([cells[0], cells[1], f" {status} ", *cells[3:]])
             changed.append(line)

@@ -111,6 +111,19 @@ says '2 components have a new status'
 grep -q "^| CTC | H100, $(date -u +%F) |" "$kit/results/status.md" || fail 'no status of CTC' "$kit/results/status.md"
 grep -q '^| image input | H100, .*, except `kernel/convolution/image_input` |' "$kit/results/status.md" ||
   fail 'no status of image input' "$kit/results/status.md"
+# Components of the report are rows of the page, and each test and check that their status requires exists.
+(cd "$source_root" && python3 - >"$work/said" 2>&1) <<'TEXT' || fail 'the report and the repository differ' "$work/said"
+import pathlib, re, sys
+sys.path.insert(0, "tools")
+from gpu_report import COMPONENTS
+page = pathlib.Path("docs/reference/cuda.md").read_text()
+kit = pathlib.Path("tools/gpu_kit.sh").read_text()
+existing = set(re.findall(r"lockstep_cuda_test\((\S+)", pathlib.Path("tests/CMakeLists.txt").read_text()))
+existing |= set(re.findall(r"^  (?:train|killed|nccl \d) (\w+)", kit, re.M)) | set(re.findall(r"^  equal '(.*?)'", kit, re.M))
+missing = [row for row, _ in COMPONENTS if page.count("\n| " + row) != 1]
+missing += [name for _, names in COMPONENTS for name in names if name not in existing]
+sys.exit(f"these do not exist, or not once: {missing}" if missing else 0)
+TEXT
 (gpu_report "$work") >"$work/said" 2>&1 && fail 'gpu report accepts a folder without results'
 says 'has no results of a run (no machine.txt)'
 
