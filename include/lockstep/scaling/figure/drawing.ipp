@@ -32,7 +32,11 @@ LOCKSTEP_INLINE void Drawing::circle(Point center, double radius, std::string co
 }
 
 LOCKSTEP_INLINE void Drawing::text(Point at, std::string const& line, TextStyle const& style) {
-  if (!line.empty()) shapes_.push_back({{at}, {}, {}, line, style});
+  if (line.empty()) return;
+  auto& shape = shapes_.emplace_back();
+  shape.points = {at};
+  shape.text = line;
+  shape.style = style;
 }
 
 LOCKSTEP_INLINE double Drawing::text_width(std::string_view line, double size) noexcept {
