@@ -13,14 +13,14 @@ install(
   FILE_SET leaf_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILE_SET bodies DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINATION "${lockstep_package}")
-# The libraries of the linked way, if they were built.
-install(TARGETS ${lockstep_compiled_targets} EXPORT lockstep-compiled ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
-install(EXPORT lockstep-compiled NAMESPACE lockstep:: FILE lockstep-compiled-targets.cmake DESTINATION "${lockstep_package}")
-if(TARGET lockstep_compiled_cuda)
-  install(TARGETS lockstep_compiled_cuda EXPORT lockstep-compiled-cuda ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
-  install(EXPORT lockstep-compiled-cuda NAMESPACE lockstep:: FILE lockstep-compiled-cuda-targets.cmake
-          DESTINATION "${lockstep_package}")
-endif()
+# The libraries of the linked way, those that were built.
+foreach(library compiled compiled_app compiled_cuda)
+  if(TARGET lockstep_${library})
+    string(REPLACE "_" "-" export "lockstep-${library}")
+    install(TARGETS lockstep_${library} EXPORT ${export} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
+    install(EXPORT ${export} NAMESPACE lockstep:: FILE ${export}-targets.cmake DESTINATION "${lockstep_package}")
+  endif()
+endforeach()
 install(FILES cmake/lockstep-config.cmake cmake/lockstep-compiled.cmake cmake/lockstep-compiled_cuda.cmake
               cmake/lockstep-blas.cmake cmake/lockstep-onednn.cmake
               cmake/lockstep-zstd.cmake cmake/lockstep-utf8proc.cmake cmake/lockstep-mpi.cmake cmake/lockstep-app.cmake

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::compiled and lockstep::compiled_app (and lockstep::compiled_cuda, in a file of its own): the linked way to use the library. Both define LOCKSTEP_COMPILED, with
-# which headers only declare what these static libraries contain. A program links one of them instead of
-# lockstep::lockstep or lockstep::app; a program that uses both ways does not link.
+# lockstep::compiled and lockstep::compiled_app (and lockstep::compiled_cuda, in a file of its own): the linked way to
+# use the library. They define LOCKSTEP_COMPILED, with which headers only declare what these static libraries contain. A
+# program links one of them instead of lockstep::lockstep or lockstep::app; a program that uses both ways does not link.
 #
 # In a checkout this file defines the libraries, in an installed package it finds them. LOCKSTEP_COMPILED_WITH lists the
 # compute libraries that they are compiled with if these are found. Programs that link them are compiled with them too.
@@ -19,6 +19,10 @@ if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
   else()
     message(STATUS "Lockstep: the libraries were not built before Lockstep was installed (LOCKSTEP_BUILD_COMPILED=ON); "
                    "there is no target lockstep::compiled")
+  endif()
+  file(GLOB lockstep_built "${CMAKE_CURRENT_LIST_DIR}/../../*lockstep_compiled_app.*")
+  if(lockstep_built AND TARGET lockstep::compiled AND TARGET lockstep::app)
+    include("${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-app-targets.cmake")
   endif()
   return()
 endif()
@@ -71,10 +75,8 @@ if("lockstep::onednn" IN_LIST lockstep_compiled_link) # for the name of the inli
   target_compile_definitions(lockstep_compiled PUBLIC $<$<COMPILE_LANGUAGE:CUDA>:LOCKSTEP_ONEDNN>)
 endif()
 set_target_properties(lockstep_compiled PROPERTIES EXPORT_NAME compiled)
-set(lockstep_compiled_targets lockstep_compiled)
 if(TARGET lockstep::app)
   lockstep_add_compiled(lockstep_compiled_app LINK lockstep_compiled lockstep::app SOURCES ${lockstep_app_sources})
   add_library(lockstep::compiled_app ALIAS lockstep_compiled_app)
   set_target_properties(lockstep_compiled_app PROPERTIES EXPORT_NAME compiled_app)
-  list(APPEND lockstep_compiled_targets lockstep_compiled_app)
 endif()

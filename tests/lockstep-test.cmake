@@ -315,3 +315,15 @@ function(lockstep_package_test way)
     set_tests_properties(package/${way} PROPERTIES DEPENDS package/add_subdirectory)
   endif()
 endfunction()
+
+# lockstep_cuda_package_test(entry [flag…]): see package/cuda/try.cmake.
+function(lockstep_cuda_package_test entry)
+  string(MAKE_C_IDENTIFIER "${entry}" folder)
+  add_test(
+    NAME ${entry}
+    COMMAND
+      "${CMAKE_COMMAND}" -D "LOCKSTEP=${PROJECT_SOURCE_DIR}" -D "BUILD=${PROJECT_BINARY_DIR}" -D
+      "WORK=${CMAKE_CURRENT_BINARY_DIR}/${folder}" -D "CXX=${CMAKE_CXX_COMPILER}" -D "NVCC=${CMAKE_CUDA_COMPILER}" -D
+      "LIBRARIES=${CMAKE_INSTALL_LIBDIR}" ${ARGN} -P "${CMAKE_CURRENT_SOURCE_DIR}/package/cuda/try.cmake")
+  set_tests_properties(${entry} PROPERTIES TIMEOUT 300)
+endfunction()

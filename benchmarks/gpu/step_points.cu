@@ -41,7 +41,7 @@ class Steps {
     ++steps_;
     auto const& batch = held_->batches()[0];
     replica_.run(batch, {.key = static_cast<std::uint64_t>(steps_)}, {}, nn::ReadySink{});
-    replica_.send(batch);
+    replica_.prefetch(batch);
     replica_.zero_unused();
     state_.update(optim::AdamW{}, replica_, replica_.loss(), {.step = steps_, .learning_rate = 3e-4});
     static_cast<void>(replica_.read_loss());

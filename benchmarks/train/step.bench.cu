@@ -42,7 +42,7 @@ class Steps {
     nn::ReadySink listener;
     if (passes_ == Passes::queued) listener.call = [](void*, Index, Index) {};
     replica_.run(batch, {.key = static_cast<std::uint64_t>(steps_)}, {}, listener);
-    if (batches_ == Batches::sent_ahead) replica_.send(batch);
+    if (batches_ == Batches::sent_ahead) replica_.prefetch(batch);
     replica_.zero_unused();
     state_.update(optim::AdamW{}, replica_, replica_.loss(), {.step = steps_, .learning_rate = 3e-4});
     static_cast<void>(replica_.read_loss());
