@@ -155,7 +155,7 @@ function(lockstep_cuda_test name)
     set_property(GLOBAL APPEND_STRING PROPERTY lockstep_cuda_tests
                  "${name} $<TARGET_FILE_NAME:${target}> --source-file=*/${name}.test.cu\n")
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
-    if(TARGET lockstep_ptx AND NOT test_WITH AND (LOCKSTEP_TEST_PTX OR name MATCHES "^memory/"))
+    if(TARGET lockstep_ptx AND NOT (test_WITH OR LOCKSTEP_KIT) AND (LOCKSTEP_TEST_PTX OR name MATCHES "^memory/"))
       add_dependencies(${target} lockstep_ptx)
       lockstep_cuda_test_entry(ptx)
       set_property(TEST ptx/${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:lockstep_ptx>")
