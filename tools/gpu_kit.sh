@@ -6,8 +6,8 @@
 set -uo pipefail
 
 kit=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-all=(smoke tests trainers kernels steps text sanitizer profile)
-declare -A limits=([smoke]=60 [tests]=200 [trainers]=240 [kernels]=300 [steps]=350 [text]=300 [sanitizer]=300 [profile]=200)
+all=(smoke tests trainers kernels steps text rates sanitizer profile)
+declare -A limits=([smoke]=60 [tests]=200 [trainers]=240 [kernels]=300 [steps]=350 [text]=300 [rates]=240 [sanitizer]=300 [profile]=200)
 
 usage() {
   cat <<'TEXT'
@@ -19,6 +19,7 @@ usage: ./run [--seconds N] [--results FOLDER] [--only TEXT]… [STAGE…]
   kernels    time of single kernels, and of PyTorch's
   steps      time of whole training steps, and of PyTorch's, eager and compiled
   text       text classification end to end, and in PyTorch with a DataLoader
+  rates      the other trainers in the kit, on the GPU in float and bfloat16, and on the CPU
   sanitizer  compute-sanitizer on the tests, fastest first
   profile    kernels of single training steps, by ncu
 
@@ -267,6 +268,8 @@ killed() {
     --checkpoint-every 10 --save-dir "$results/$stage/$name.run" "$@"
 }
 
+others=(activity_classification pose_to_text trajectory_transformer video_classification)
+
 stage_trainers() {
   [[ -f bin/text_classification ]] || { record text_classification 'left out' 0 'it is not in the kit' && return; }
   train single --parallel single
@@ -290,7 +293,7 @@ stage_trainers() {
   train reproducible_processes2 --parallel ddp --nproc 2 --engine process --reproducible 4
   equal 'equal: reproducible' reproducible1 reproducible_dp4 reproducible_processes2
   local other
-  for other in activity_classification pose_to_text trajectory_transformer video_classification; do
+  for other in "${others[@]}"; do
     [[ ! -f bin/$other ]] ||
       check "$other" 90 "${ours[@]}" "bin/$other" --backend cuda --max-steps 30 --save-dir "$results/$stage/$other.run"
   done
@@ -350,6 +353,28 @@ stage_text() {
   done
   peer compiled_bf16_32 120 gpu_text.py data/train.csv data/test.csv compiled bf16 --epochs 3
   rows eager_{float,bf16}_{32,256} compiled_bf16_32
+}
+
+stage_rates() {
+  local name steps way backend precision run rate
+  for name in "${others[@]}"; do
+    [[ -f bin/$name ]] || continue
+    case $name in
+      activity_classification) steps=500 ;;
+      video_classification) steps=60 ;;
+      *) steps=150 ;;
+    esac
+    for way in 'cuda fp32' 'cuda bf16' 'host fp32'; do
+      read -r backend precision <<<"$way"
+      run=${name}_${backend}_$precision
+      rm -rf "$results/rates/$run.run"
+      check "$run" 40 "${ours[@]}" "bin/$name" --backend "$backend" --precision "$precision" --max-steps "$steps" \
+        --save-dir "$results/rates/$run.run"
+      rate=$(sed -n 's/.*"samples_per_second_after_startup": *\([0-9.]*\).*/\1/p' "$results/rates/$run.run/run.json" 2>/dev/null)
+      [[ -z $rate ]] || printf '%s %s\t%s\t%s\n' "$name" "$precision" "$backend" "$rate" >>"$results/rates.rows"
+    done
+  done
+  [[ -s $results/rates.tsv ]] || record 'other trainers' skipped 0 'none is in the kit'
 }
 
 # find_tool NAME: prints the path of a tool of the CUDA toolkit.

@@ -143,6 +143,11 @@ def text_table(rows):
                   for name, ways in rows.items()])
 
 
+def rate_table(rows):
+    return table(["trainer, samples per second after the start", "GPU", "CPU"],
+                 [[name, time_of(ways, "cuda"), time_of(ways, "host")] for name, ways in rows.items()])
+
+
 def kernel_name(signature):
     """Returns the function's name and template arguments, without namespaces."""
     short = re.sub(r"\(int\)|\(bool\)|void ", "", signature)
@@ -171,7 +176,7 @@ def profile_table(log, most=25):
 
 def outcome_table(results):
     rows = []
-    for stage in ("smoke", "tests", "trainers", "kernels", "steps", "text", "sanitizer", "profile"):
+    for stage in ("smoke", "tests", "trainers", "kernels", "steps", "text", "rates", "sanitizer", "profile"):
         outcomes = results.outcomes(stage)
         if not outcomes:
             continue
@@ -191,7 +196,8 @@ def report(results):
              "Times of kernels are those of the device. A ratio above 1 means that Lockstep is faster than the best of "
              "PyTorch's ways.\n"]
     for title, stage, to_table in (("Kernels", "kernels", kernel_table), ("Training steps", "steps", step_table),
-                                   ("End to end", "text", text_table)):
+                                   ("End to end", "text", text_table),
+                                   ("Other trainers", "rates", rate_table)):
         rows = results.rows(stage)
         if rows:
             parts += [f"## {title}\n", to_table(rows)]

@@ -127,6 +127,29 @@ TEXT
 (gpu_report "$work") >"$work/said" 2>&1 && fail 'gpu report accepts a folder without results'
 says 'has no results of a run (no machine.txt)'
 
+# Other trainers are measured on the GPU and on the CPU. A kit without them skips the stage.
+run 0 rates
+says 'rates: 0 of 1 passed, 1 skipped'
+program "$kit/bin/video_classification" <<'TEXT'
+#!/usr/bin/env bash
+while (($#)); do
+  case $1 in
+    --precision) precision=$2 ;;
+    --save-dir) folder=$2 ;;
+  esac
+  shift
+done
+[[ $precision == fp32 ]] || { echo 'Error: no bfloat16' && exit 2; }
+mkdir -p "$folder" && echo '  "samples_per_second_after_startup": 264.5,' >"$folder/run.json"
+TEXT
+run 1 rates
+outcome rates video_classification_cuda_bf16 failed
+[[ $(<"$kit/results/rates.rows") == $'video_classification fp32\tcuda\t264.5\nvideo_classification fp32\thost\t264.5' ]] ||
+  fail 'other rates' "$kit/results/rates.rows"
+(root=$source_root && gpu_report "$kit/results") >"$work/said" 2>&1 || fail 'gpu report failed' "$work/said"
+says '| video_classification fp32 | 264 | 264 |'
+rm "$kit/bin/video_classification"
+
 run 0 --only good tests
 says 'tests: 1 of 1 passed ('
 
