@@ -37,7 +37,7 @@ template <HasDistributedOptions Owner>
                .recorded = Recorded::if_changed,
                .flag = {.names = "--shard-optimizer",
                         .heading = "Parallelism",
-                        .help = "Keep 1/n of the optimizer state on each of n ranks, with ddp on the CPU; results are "
+                        .help = "Keep 1/n of the optimizer state on each of n ranks, with ddp; results are "
                                 "bit-identical",
                         .compared = Compared::no}},
               {.name = "gradient_wire",
