@@ -13,6 +13,7 @@
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/epoch_plan.hpp>
 #include <lockstep/app/run.hpp>
+#include <lockstep/app/save_dir.hpp>
 #include <lockstep/app/synthetic_data.hpp>
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
 #include <lockstep/data/sampler/padding_share.hpp>
@@ -40,7 +41,7 @@ struct Options : app::Options {
       .vocabulary = 2000, .width = 128, .layers = 2, .heads = 4, .feed_forward = 256, .label_smoothing = 0.1};
   Index samples = 2000, longest = 64;
   app::Precision precision = app::Precision::fp32;
-  std::string tokenizer, predictions;
+  std::string tokenizer, predictions, encoding = "utf-8";
   Part evaluated = Part::dev;
   Index beam = 4;
   double length_penalty = 1;
@@ -63,6 +64,9 @@ struct Options : app::Options {
     command.add("--eval-split", evaluated, {{"dev", Part::dev}, {"test", Part::test}}, "Split to evaluate on");
     command.add("--beam", beam, 0, 1000, "Hypotheses of the beam search at the end; 1: greedy, 0: no decoding");
     command.add("--length-penalty", length_penalty, 0, 10, "Exponent of the length in a hypothesis' score");
+    command.add("--encoding", encoding,
+                "Encoding of index.tsv or index.csv: utf-8, bytes (not checked), or a name that `iconv -l` lists, such "
+                "as latin-1, windows-1252 or utf-16");
     command.add("--predictions", predictions, "CSV file for the decoded texts: file, reference, hypothesis");
   }
 };
@@ -84,12 +88,22 @@ Input load(Options const& options, std::FILE* out) {
       options.samples, evaluation, std::min(options.longest, pose_to_text::synthetic::places), options.seed};
   auto const folder = app::data_folder(options, recipe.text(),
                                        [&](auto const& empty) { pose_to_text::synthetic::write(empty, recipe); });
-  auto parts = pose_to_text::read_parts(folder, options.eval_data, options.evaluated, options.on_failure, options.seed,
-                                        std::max(options.cores, 1), out);
+  auto parts = pose_to_text::read_parts(folder, options.eval_data, options.encoding, options.evaluated,
+                                        options.on_failure, options.seed, std::max(options.cores, 1), out);
   std::vector<std::string> texts;
   for (Index const i : parts.training) texts.push_back(parts.training_folder->entry(i).text);
   auto pieces = pose_to_text::choose_tokenizer(options, options.tokenizer, texts, options.sizes.vocabulary);
   return {std::move(parts), std::move(pieces)};
+}
+
+/// Refuses to replace a file that the run reads.
+void check_predictions(Options const& options, pose_to_text::Parts const& parts) {
+  std::vector<std::string> inputs{options.tokenizer, options.init_from};
+  for (auto const* const folder : {parts.training_folder.get(), parts.evaluation_folder.get()}) {
+    inputs.push_back(folder->index());
+    for (Index i = 0; i < std::ssize(folder->entries()); ++i) inputs.push_back(folder->path(i));
+  }
+  app::check_output_file("--predictions", options.predictions, inputs);
 }
 
 void check(Options const& options) {
@@ -100,6 +114,7 @@ void check(Options const& options) {
     static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
   }
   auto const parts = load(options, stdout).parts;
+  if (!options.predictions.empty()) check_predictions(options, parts);
   app::check_samples(options, std::ssize(parts.training));
   if (options.on_failure != data::OnFailure::raise) return;
   parts.training_folder->examine(std::max(options.cores, 1), stdout);
@@ -136,12 +151,11 @@ void announce(Options const& options, Input const& input, data::LengthBucketedSa
 }
 
 /// Decodes each sample of the evaluation once over all ranks. The first rank scores and writes the results, one by one.
-void decode(app::Training<Options>& training, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer,
-            data::DataLoaderOptions const& loading) {
+void decode(app::Training<Options>& training, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer) {
   auto const& options = training.options();
   if (options.beam == 0) return;
   data::DataLoader prompts{input.dataset(false, options.longest, pose_to_text::Reads::begin), data::SequentialSampler{},
-                           data::RaggedCollate{}, loading};
+                           data::RaggedCollate{}, training.loader_options()};
   train::Predictor<pose_to_text::PoseToText> predictor(pose_to_text::PoseToText{sizes}, trainer.values(), {},
                                                        options.threads * options.devices);
   Progress progress(trainer.rank() == 0 ? stdout : nullptr);
@@ -192,14 +206,12 @@ int train_rank(app::Training<Options>& training) {
   for (Index const i : input.parts.training) buckets.lengths.push_back(input.parts.training_folder->entry(i).frames);
   if (training.is_main_rank()) announce(options, input, buckets);
 
-  auto evaluating = training.loader_options();  // each sample counts once, so no other replaces it
-  if (options.on_failure == data::OnFailure::substitute) evaluating.on_failure = data::OnFailure::skip;
   data::DataLoader batches{known, buckets, data::RaggedCollate{}, training.loader_options()};
   data::DataLoader evaluation{input.dataset(false, options.longest, pose_to_text::Reads::text),
-                              data::SequentialSampler{}, data::RaggedCollate{}, evaluating};
+                              data::SequentialSampler{}, data::RaggedCollate{}, training.loader_options()};
   training.fit(pose_to_text::PoseToText{sizes}, optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, train::Accuracy{&Clip::next}}, {{"tokenizer", input.pieces.to_text()}},
-               [&](auto& trainer) { decode(training, input, sizes, trainer, evaluating); });
+               [&](auto& trainer) { decode(training, input, sizes, trainer); });
   return 0;
 }
 

@@ -39,7 +39,7 @@ struct Options : app::Options {
   Index max_length = 128, vocabulary = 20000;
   app::Precision precision = app::Precision::fp32;
   LengthBuckets length_buckets = LengthBuckets::automatic;
-  std::string predictions, cache;
+  std::string predictions, cache, encoding = "utf-8";
 
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
@@ -52,6 +52,9 @@ struct Options : app::Options {
         "the last bits of results");
     command.add("--predictions", predictions,
                 "CSV file for the predictions of the evaluation texts, written at the end");
+    command.add("--encoding", encoding,
+                "Encoding of CSV files: utf-8, bytes (not checked), or a name that `iconv -l` lists, such as latin-1, "
+                "windows-1252 or utf-16");
     command.add("--cache", cache,
                 "Folder for tokenized texts, which ranks of a host share; none: each rank keeps its own in memory; "
                 "default: the user's cache folder for texts of 8 MiB or more, else none");
@@ -119,11 +122,13 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies,
     else
       sources.add_file(each);
   }
+  if (options.encoding != "utf-8") sources.add("encoding " + options.encoding);
   sources.add(evaluation.empty() ? "a tenth held out by seed " + std::to_string(options.seed) : "two sources");
   data::TokenRules const rules{"words without punctuation, cut between characters", options.vocabulary, 2,
                                options.max_length};
   return data::TokenCache::prepare(sources, rules, cache, Words{}, [&](auto const& build) {
-    data::CsvOptions const csv{.max_held_bytes = 0, .threads = cache.threads, .progress = &progress};
+    data::CsvOptions const csv{
+        .max_held_bytes = 0, .encoding = options.encoding, .threads = cache.threads, .progress = &progress};
     auto texts = text_classification::read(source, sizes, csv, evaluation.empty(), options.seed);
     if (!evaluation.empty()) {
       auto other = text_classification::read(evaluation, sizes, csv, false, options.seed);

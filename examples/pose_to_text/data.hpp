@@ -47,18 +47,21 @@ class PoseFolder {
 
   /// Reads the index and the header of each file.
   /// @param path the folder, or an index file in it
+  /// @param encoding of the index, as data::CsvOptions::encoding
   /// @param out receives progress if headers take long; null: none
   /// @throws DataError if the index is missing, empty or malformed, or if no file is usable
   /// @throws DataError for the first unusable file with OnFailure::raise
-  PoseFolder(std::string const& path, data::OnFailure on_failure, int threads, std::FILE* out)
+  PoseFolder(std::string const& path, std::string const& encoding, data::OnFailure on_failure, int threads,
+             std::FILE* out)
       : index_(index_of(path)) {
-    read_index(threads);
+    read_index(encoding, threads);
     read_headers(on_failure, threads, out);
   }
 
   [[nodiscard]] std::string const& index() const noexcept { return index_; }
   [[nodiscard]] std::vector<Entry> const& entries() const noexcept { return entries_; }
   [[nodiscard]] Entry const& entry(Index i) const noexcept { return entries_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] std::string path(Index i) const { return (folder() / entry(i).file).string(); }
   [[nodiscard]] Index joints() const noexcept { return joints_; }
   /// Returns the number of unusable files, and below the reason for the first one.
   [[nodiscard]] Index bad() const noexcept { return bad_; }
@@ -72,7 +75,7 @@ class PoseFolder {
 
   /// Opens a sample's file.   @throws DataError if its shape does not fit the folder's other files
   [[nodiscard]] data::FileArray open(Index i) const {
-    auto array = data::open_npy((folder() / entry(i).file).string());
+    auto array = data::open_npy(path(i));
     auto const fail = [&](std::string const& why) { throw lockstep::DataError(array.path() + ": " + why); };
     auto const type = array.type();
     if (type.kind != 'f') fail("holds " + type.name() + "; poses are float16, float32 or float64");
@@ -147,12 +150,12 @@ class PoseFolder {
   }
   [[nodiscard]] std::filesystem::path folder() const { return std::filesystem::path(index_).parent_path(); }
 
-  void read_index(int threads) {
+  void read_index(std::string const& encoding, int threads) {
     char const separator = index_.ends_with(".csv") ? ',' : '\t';
-    auto const names = data::csv_first_row(index_, separator);
+    auto const names = data::csv_first_row(index_, separator, encoding);
     if (std::find(names.begin(), names.end(), "split") == names.end()) {
-      data::CsvDataset<Unsplit> const rows(index_,
-                                           {.separator = separator, .columns = {"file", "text"}, .threads = threads});
+      data::CsvDataset<Unsplit> const rows(
+          index_, {.separator = separator, .columns = {"file", "text"}, .encoding = encoding, .threads = threads});
       for (Index i = 0; i < rows.size(); ++i) {
         auto row = rows.get(i);
         entries_.push_back({std::move(row.file), std::move(row.text)});
@@ -160,7 +163,8 @@ class PoseFolder {
       return;
     }
     data::CsvDataset<Listed> const rows(
-        index_, {.separator = separator, .columns = {"file", "text", "split"}, .threads = threads});
+        index_,
+        {.separator = separator, .columns = {"file", "text", "split"}, .encoding = encoding, .threads = threads});
     for (Index i = 0; i < rows.size(); ++i) {
       auto row = rows.get(i);
       auto const is = [&](auto... words) { return ((row.split == words) || ...); };
@@ -282,12 +286,13 @@ struct Parts {
 /// Selects the samples of training and evaluation.
 /// @param eval_data another folder for evaluation; empty: the dev (or test) samples of `path`, else a tenth of its
 /// training samples, chosen by the seed
-inline Parts read_parts(std::string const& path, std::string const& eval_data, Part wanted, data::OnFailure on_failure,
-                        std::uint64_t seed, int threads, std::FILE* shown) {
+inline Parts read_parts(std::string const& path, std::string const& eval_data, std::string const& encoding, Part wanted,
+                        data::OnFailure on_failure, std::uint64_t seed, int threads, std::FILE* shown) {
   Parts out;
-  out.training_folder = out.evaluation_folder = std::make_shared<PoseFolder const>(path, on_failure, threads, shown);
+  out.training_folder = out.evaluation_folder =
+      std::make_shared<PoseFolder const>(path, encoding, on_failure, threads, shown);
   if (!eval_data.empty())
-    out.evaluation_folder = std::make_shared<PoseFolder const>(eval_data, on_failure, threads, shown);
+    out.evaluation_folder = std::make_shared<PoseFolder const>(eval_data, encoding, on_failure, threads, shown);
   out.training = out.training_folder->numbers_of(Part::training);
   auto const other = wanted == Part::dev ? Part::test : Part::dev;
   for (auto const part : {wanted, other})

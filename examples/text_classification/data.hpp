@@ -81,7 +81,8 @@ inline Texts read(std::string const& source, data::LabelledFilesOptions const& s
     data::LabelledFilesDataset const dataset(source.substr(by_pattern.size()), sizes);
     return part(dataset, dataset.classes(), hold_out, seed);
   }
-  bool const reviews = data::csv_first_row(source) == std::vector<std::string>{"review", "sentiment"};
+  bool const reviews =
+      data::csv_first_row(source, ',', csv.encoding) == std::vector<std::string>{"review", "sentiment"};
   std::vector<std::string> const sentiments{"negative", "positive"}, topics{"World", "Sports", "Business", "Sci/Tech"};
   return part(reviews ? read_reviews(source, csv) : read_news(source, csv), reviews ? sentiments : topics, hold_out,
               seed);

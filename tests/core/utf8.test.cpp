@@ -34,3 +34,23 @@ TEST_CASE("each code point that is appended is one character") {
     CHECK(text.size() == (code < 0x80 ? 1u : code < 0x800 ? 2u : code < 0x10000 ? 3u : 4u));
   }
 }
+
+TEST_CASE("the prefix that is UTF-8 ends before the first byte that is not, wherever it stands") {
+  for (std::size_t begin = 0; begin < 20; ++begin) {
+    std::string const before = std::string(begin, 'a') + "\xe4\xb8\xad";
+    for (std::string const after : {"", "b", "bcdefghijklmnopq\xf4\x8f\xbf\xbf"}) {
+      CHECK(utf8_prefix(before + after) == before.size() + after.size());
+      CHECK(utf8_prefix(before + "\xe9" + after) == before.size());
+      CHECK(utf8_prefix(before + after + "\xe4\xb8") == before.size() + after.size());
+    }
+  }
+  CHECK(utf8_prefix("") == 0);
+}
+
+TEST_CASE("a cut character begins one, and other bytes do not") {
+  for (auto const* text : {"\xc2", "\xe0", "\xe4\xb8", "\xed\x9f", "\xf0\x90", "\xf4\x8f\xbf"})
+    CHECK(utf8_begins(text));
+  for (auto const* text : {"", "a", "\xc2\x80", "\x80", "\xc1", "\xf5", "\xe0\x9f", "\xed\xa0", "\xf0\x8f", "\xf4\x90",
+                           "\xe4z", "\xf0\x90z", "\xe4\xb8\xad"})
+    CHECK_FALSE(utf8_begins(text));
+}

@@ -27,10 +27,11 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
 
 LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string const& path,
                                        std::vector<std::string> const& inputs) {
+  std::error_code missing;
+  bool const replaces = std::filesystem::is_regular_file(path, missing);
   for (auto const& input : inputs) {
     std::error_code error;
-    if (!input.empty() && std::filesystem::equivalent(path, input, error) && !error &&
-        std::filesystem::is_regular_file(path, error))
+    if (replaces && !input.empty() && std::filesystem::equivalent(path, input, error) && !error)
       throw ConfigError(flag + " " + path + ": is a file that the run reads, and would be replaced; name another file");
   }
   AtomicFile const trial(path);

@@ -6,6 +6,7 @@
 #include <lockstep/data/source/detail/find_files.ipp>
 #include <lockstep/data/source/detail/npy_header.ipp>
 #include <lockstep/data/source/detail/tar_parser.ipp>
+#include <lockstep/data/source/detail/text_decoder.ipp>
 #include <lockstep/data/source/detail/text_file.ipp>
 #include <lockstep/data/source/detail/text_window.ipp>
 #include <lockstep/data/source/detail/zip_directory.ipp>

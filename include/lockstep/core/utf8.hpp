@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,34 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
   if (lead == 0xF0 && byte(1) < 0x90) return 0;
   if (lead == 0xF4 && byte(1) >= 0x90) return 0;
   return length;
+}
+
+/// Whether `text` is the beginning of one character of UTF-8, without its end.
+[[nodiscard]] constexpr bool utf8_begins(std::string_view text) noexcept {
+  if (text.empty() || text.size() > 3 || utf8_length(text) > 0) return false;
+  auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  auto const lead = byte(0);
+  if (lead < 0xC2 || lead > 0xF4 || text.size() >= (lead < 0xE0 ? 2u : lead < 0xF0 ? 3u : 4u)) return false;
+  for (std::size_t i = 1; i < text.size(); ++i)
+    if ((byte(i) & 0xC0) != 0x80) return false;
+  if (text.size() == 1) return true;
+  return !(lead == 0xE0 && byte(1) < 0xA0) && !(lead == 0xED && byte(1) >= 0xA0) && !(lead == 0xF0 && byte(1) < 0x90) &&
+         !(lead == 0xF4 && byte(1) >= 0x90);
+}
+
+/// Returns the number of bytes at the beginning of `text` that are whole characters of UTF-8. Reads ASCII at the speed
+/// of memory.
+[[nodiscard]] inline std::size_t utf8_prefix(std::string_view text) noexcept {
+  std::size_t at = 0;
+  for (;;) {
+    for (std::uint64_t eight = 0; at + sizeof eight <= text.size(); at += sizeof eight) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & 0x8080808080808080) != 0) break;
+    }
+    auto const length = utf8_length(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
 }
 
 /// Appends one code point, which must be valid.

@@ -466,7 +466,7 @@ TEST_CASE("quoted values are read back unchanged") {
       content +=
           std::to_string(number) + "," + in_quotes(cleaned(text)) + "," + in_quotes(cleaned(text) + "\"") + "\r\n";
     }
-    auto const rows = table<News>(content, {.header = data::CsvHeader::none});
+    auto const rows = table<News>(content, {.header = data::CsvHeader::none, .encoding = "bytes"});
     RC_ASSERT(rows.size() == static_cast<Index>(written.size()));
     for (Index i = 0; i < rows.size(); ++i) {
       auto const& [number, text] = written[static_cast<std::size_t>(i)];
@@ -585,4 +585,31 @@ TEST_CASE("columns that pandas numbers from 0 are a header if there are at least
     float a, b, c;
   };
   CHECK(data::CsvDataset<Indexed>{write(",0,1,2\n0,0.5,1.5,1\n")}.size() == 1);
+}
+
+TEST_CASE("fields are converted from another encoding, and bytes that are not UTF-8 are refused with their line") {
+  std::string content;
+  for (int i = 0; i < 50000; ++i) content += std::to_string(i) + ",caf\xe9,\"la f\xeate\n\"\n";
+  auto const path = put("latin.csv", content);
+  for (int const threads : {1, 4}) {
+    data::CsvDataset<News> const rows(path,
+                                      {.header = data::CsvHeader::none, .encoding = "latin-1", .threads = threads});
+    REQUIRE(rows.size() == 50000);
+    CHECK(rows.get(49999).label == 49999);
+    CHECK(rows.get(49999).title == "caf\u00e9");
+    CHECK(rows.get(49999).text == "la f\u00eate\n");
+  }
+  std::string const good = "1,a,b\n";
+  std::string many;
+  while (many.size() < (std::size_t{5} << 19)) many += good;
+  auto const last = many.size() / good.size() + 1;
+  auto const bad = put("bad.csv", many + "2,caf\xe9,c\n" + good);
+  for (int const threads : {1, 4})
+    CHECK_THROWS_WITH_AS(data::CsvDataset<News>(bad, {.header = data::CsvHeader::none, .threads = threads}),
+                         doctest::Contains(("bad.csv:" + std::to_string(last) + ": byte " +
+                                            std::to_string(many.size() + 5) + " of the file is not UTF-8")
+                                               .c_str()),
+                         DataError);
+  data::CsvDataset<News> const bytes(bad, {.header = data::CsvHeader::none, .encoding = "bytes", .threads = 4});
+  CHECK(bytes.get(static_cast<Index>(last) - 1).title == "caf\xe9");
 }

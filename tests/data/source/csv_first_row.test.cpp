@@ -23,3 +23,10 @@ TEST_CASE("the first row's fields are unquoted, whatever follows them") {
   CHECK_THROWS_AS(first("a,\"b"), DataError);
   CHECK_THROWS_AS(data::csv_first_row(folder / "absent"), DataError);
 }
+
+TEST_CASE("the first row is converted from another encoding") {
+  lockstep_test::TemporaryFolder const folder;
+  lockstep_test::write_file(folder / "a.csv", "caf\xe9;b\n1;2\n");
+  CHECK(data::csv_first_row(folder / "a.csv", ';', "latin-1") == std::vector<std::string>{"caf\u00e9", "b"});
+  CHECK_THROWS_AS(data::csv_first_row(folder / "a.csv", ';'), DataError);
+}

@@ -31,7 +31,7 @@ struct Pair {
 
 std::optional<data::detail::CsvIndex> by_parts(std::string const& path, std::size_t part_bytes, ThreadPool& pool) {
   data::detail::DataFile const file(path);
-  return data::detail::CsvIndexer(file, ',', 2, nullptr, part_bytes).find(pool);
+  return data::detail::CsvIndexer(file, ',', 2, nullptr, data::detail::Decoding::check, part_bytes).find(pool);
 }
 
 /// Returns the rows' offsets and the end of the last row, found by one thread that reads the file row by row.

@@ -105,3 +105,27 @@ TEST_CASE("a failed read is reported by name, and the lane resumes after it") {
                        ConfigError);
   CHECK_THROWS_AS(data::LineStream({folder / "a"}, 0, text), ConfigError);
 }
+
+TEST_CASE("a stream checks that its text is UTF-8, or converts it part by part") {
+  using namespace std::string_literals;
+  TemporaryFolder const folder;
+  std::string const many(70000, '\xe9');
+  write_file(folder / "a", "one\n" + many + "\n");
+  write_file(folder / "b", "caf\xe9\n");
+  data::LineStream const latin({folder / "a", folder / "b"}, 1, text, "latin-1");
+  auto const lines = rest_of(latin.lane(0, 0));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == "one");
+  CHECK(lines[1].size() == 140000);
+  CHECK(lines[2] == "caf\u00e9");
+  CHECK(rest_of(data::LineStream({folder / "b"}, 1, text, "bytes").lane(0, 0)) == std::vector<std::string>{"caf\xe9"});
+  auto lane = data::LineStream({folder / "a", folder / "b"}, 1, text).lane(0, 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains("a:2: byte 4 of the file is not UTF-8"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains("b:1: byte 3 of the file is not UTF-8"),
+                       DataError);
+  CHECK_FALSE(lane.next());
+  write_file(folder / "c", "\xff\xfeh\0\n\0i\0"s);
+  CHECK(rest_of(data::LineStream({folder / "c"}, 1, text, "utf-16").lane(0, 0)) == std::vector<std::string>{"h", "i"});
+  CHECK_THROWS_AS(data::LineStream({folder / "a"}, 1, text, "klingon"), ConfigError);
+}

@@ -2,6 +2,7 @@
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -67,4 +68,78 @@ TEST_CASE("a missing file, a non-text file and an empty file are refused") {
   CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "zeros"), doctest::Contains("is not text"), DataError);
   write_file(folder / "blank", "\n \r\n\n");
   CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "blank"), doctest::Contains("holds no line"), DataError);
+}
+
+TEST_CASE("text that is not UTF-8 is refused with line, byte and remedy, or delivered as it is") {
+  TemporaryFolder const folder;
+  constexpr std::size_t block = std::size_t{1} << 16;  // size of one read, which may cut a character
+  for (auto const length : {std::size_t{0}, block - 2, block - 1, block, 3 * block + 1}) {
+    std::string const first(length, 'x'), good = "a\n" + first + "\xe4\xb8\xad\xf0\x9f\x98\x80\n\nb";
+    write_file(folder / "a", good);
+    data::TextLinesDataset const lines(folder / "a");
+    CHECK(lines.get(1) == first + "\xe4\xb8\xad\xf0\x9f\x98\x80");
+    for (std::string const bad : {"\xe9t\xe9\n", "\xe4\xb8", "\xed\xa0\x80"}) {
+      write_file(folder / "a", good + bad);
+      auto const message = "a:4: byte " + std::to_string(good.size()) +
+                           " of the file is not UTF-8; name the encoding of the file (the option encoding, "
+                           "--encoding of a program), such as latin-1 or windows-1252";
+      for (std::uint64_t const held : {std::uint64_t{0}, std::uint64_t{1} << 20})
+        CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "a", {.max_held_bytes = held}),
+                             doctest::Contains(message.c_str()), DataError);
+      data::TextLinesDataset const bytes(folder / "a", {.encoding = "bytes"});
+      CHECK(bytes.get(2) == "b" + bad.substr(0, bad.find('\n')));
+    }
+  }
+}
+
+TEST_CASE("text in another encoding is converted, with its lines") {
+  using namespace std::string_literals;
+  TemporaryFolder const folder;
+  auto const lines = [&](std::string const& content, std::string const& encoding) {
+    write_file(folder / "a", content);
+    data::TextLinesDataset const held(folder / "a", {.encoding = encoding});
+    data::TextLinesDataset const read(folder / "a", {.max_held_bytes = 0, .encoding = encoding});
+    std::string out;
+    for (Index i = 0; i < held.size(); ++i) {
+      CHECK(held.get(i) == read.get(i));
+      out += held.name(i).substr(folder.path().string().size() + 1) + "=" + held.get(i) + ";";
+    }
+    return out;
+  };
+  CHECK(lines("caf\xe9\n\n\xbf\r\n", "latin-1") == "a:1=caf\u00e9;a:3=\u00bf;");
+  CHECK(lines("\x80 5\n", "windows-1252") == "a:1=\u20ac 5;");
+  CHECK(lines("\x80 5\n", "ISO-8859-1") == "a:1=\xc2\x80 5;");
+  CHECK(lines("\xff\xfeh\0\xac\x20\n\0i\0"s, "utf-16") == "a:1=h\u20ac;a:2=i;");
+  CHECK(lines("\xfe\xff\0h\x20\xac\0\n\0i"s, "UTF-16") == "a:1=h\u20ac;a:2=i;");
+  CHECK(lines("h\0\n\0\x3d\xd8\0\xde"s, "utf-16le") == "a:1=h;a:2=\U0001f600;");
+  CHECK(lines("\x93\xfa\x96\x7b\n", "shift_jis") == "a:1=\u65e5\u672c;");
+  CHECK(lines("\xef\xbb\xbf"
+              "a\n",
+              "utf-8-sig") == "a:1=a;");
+
+  std::string const many(200000, '\xe9');  // characters whose halves parts of the conversion cut
+  CHECK(lines(many + "\nz\n", "latin1").size() == 4 + 400000 + 1 + 6);
+  std::string wide("\xff\xfe");
+  for (int i = 0; i < 70001; ++i) wide += "\x3d\xd8\0\xde"s;
+  CHECK(lines(wide, "utf-16").size() == 4 + 4 * 70001 + 1);
+
+  auto const refused = [&](std::string const& content, std::string const& encoding) {
+    write_file(folder / "a", content);
+    std::string message;
+    try {
+      data::TextLinesDataset const set(folder / "a", {.encoding = encoding});
+    } catch (Error const& error) {
+      message = error.what();
+    }
+    return doctest::String(message.c_str());
+  };
+  CHECK(refused("a\nb\n\x81", "windows-1252") == doctest::Contains("a:3: byte 4 of the file is not windows-1252"));
+  CHECK(refused("\xff\xfe"
+                "a\0\n\0\x3d\xd8"s,
+                "utf-16") == doctest::Contains("a:2: byte 6 of the file is not utf-16"));
+  CHECK(refused("a\0\n\0"s, "utf-16") == doctest::Contains("with a byte order mark; give utf-16le or utf-16be"));
+  CHECK(refused("\x1f\x8b\x08\0\0"s, "latin-1") == doctest::Contains("is compressed with gzip"));
+  CHECK(refused("a\0b"s, "latin-1") == doctest::Contains("zero byte at offset 1"));
+  CHECK(refused("a", "klingon") == doctest::Contains("iconv of this system cannot convert it to UTF-8"));
+  CHECK(refused("a", "latin1//IGNORE") == doctest::Contains("is no name of an encoding"));
 }

@@ -207,6 +207,37 @@ TEST_CASE("an evaluation counts each sample once, whatever the tail of its loade
 }
 
 namespace {
+/// Points of which each seventh cannot be read.
+struct BrokenPoints {
+  std::vector<line::Point> all = line::points(101);
+  [[nodiscard]] Index size() const noexcept { return std::ssize(all); }
+  [[nodiscard]] line::Point get(Index i) const {
+    if (i % 7 == 3) throw DataError("it is broken");
+    return all[static_cast<std::size_t>(i)];
+  }
+};
+}  // namespace
+
+TEST_CASE("an evaluation replaces no sample that cannot be read by another, which would count twice") {
+  for (auto const on_failure : {data::OnFailure::skip, data::OnFailure::substitute}) {
+    data::DataLoader loader{
+        BrokenPoints{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 3, .on_failure = on_failure}};
+    Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = 4, .threads = 1}};
+    auto const report = trainer.evaluate(train::Evaluation{loader, train::Accuracy{&line::Point::label}});
+    CHECK(report.samples == 87);
+    double squares = 0;
+    auto const points = line::points(101);
+    for (std::size_t i = 0; i < points.size(); ++i) squares += i % 7 == 3 ? 0 : double{points[i].y} * points[i].y;
+    CHECK(report.loss == doctest::Approx(squares / 87));
+    CHECK(loader.stats().skipped == 14);
+    CHECK(loader.stats().substituted == 0);
+    loader.start({}, 0, 0, 1);
+    CHECK(loader.next().rows() == 3);                                              // samples 0 to 2
+    CHECK(loader.next().rows() == (on_failure == data::OnFailure::skip ? 2 : 3));  // for training, as the option says
+  }
+}
+
+namespace {
 struct SlopeLogit : line::Model {
   template <class Context>
   auto predict(Context& context, auto const& batch) const {

@@ -26,6 +26,8 @@ class DataFile {
  public:
   /// @throws DataError if it cannot be opened or is not a regular file
   explicit DataFile(std::string path);
+  /// Takes an open file, whose content stands for that of `path`.
+  DataFile(std::string path, FileDescriptor file);
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }               // when it was opened

@@ -12,6 +12,9 @@ LOCKSTEP_INLINE DataFile::DataFile(std::string path) : path_(std::move(path)) {
   file_ = std::move(opened.file);
 }
 
+LOCKSTEP_INLINE DataFile::DataFile(std::string path, FileDescriptor file)
+    : path_(std::move(path)), file_(std::move(file)), size_(size_now()) {}
+
 LOCKSTEP_INLINE std::uint64_t DataFile::size_now() const noexcept {
   struct ::stat status {};
   return ::fstat(file_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;

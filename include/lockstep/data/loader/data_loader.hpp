@@ -175,13 +175,17 @@ class DataLoader {
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     start(split, epoch, step, last_epoch, options().tail);
   }
-  /// Starts delivery with another tail than the option's, until the next start. An evaluation counts each sample once
-  /// with Tail::exact.
-  [[gnu::cold]] void start(Split split, Index epoch, Index step, Index last_epoch, Tail tail) {
+  /// Starts delivery with another tail than the option's, until the next start.
+  void start(Split split, Index epoch, Index step, Index last_epoch, Tail tail) {
+    start(split, epoch, step, last_epoch, tail, options().on_failure);
+  }
+  /// Starts delivery with another tail and another handling of failures than the options', until the next start. An
+  /// evaluation counts each sample at most once with Tail::exact and without OnFailure::substitute.
+  [[gnu::cold]] void start(Split split, Index epoch, Index step, Index last_epoch, Tail tail, OnFailure on_failure) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split, tail), "step", step, "within the epoch's micro-steps");
     consumer_thread_ = std::this_thread::get_id();
-    core_->start(split, epoch, 0, step, last_epoch, replay_, tail);
+    core_->start(split, epoch, 0, step, last_epoch, replay_, tail, on_failure);
   }
 
   /// Returns the state before a micro-step of an epoch.
@@ -206,7 +210,7 @@ class DataLoader {
     check(state);
     check(split, state.epoch, last_epoch);
     consumer_thread_ = std::this_thread::get_id();
-    core_->start(split, state.epoch, state.position, 0, last_epoch, replay_, options().tail);
+    core_->start(split, state.epoch, state.position, 0, last_epoch, replay_, options().tail, options().on_failure);
   }
   /// Returns 16 hexadecimal digits, equal for loaders that deliver as many samples in the same order. Reads no sample.
   [[nodiscard]] std::string order_fingerprint() const {

@@ -45,6 +45,7 @@ struct CsvOptions {
   std::vector<std::string> columns = {};
   bool may_be_empty = false;  ///< whether a header without rows is an empty dataset, such as one of many parts
   std::uint64_t max_held_bytes = detail::max_held_text;  ///< rows of a larger file are read on demand
+  std::string encoding = "utf-8";  ///< as TextLinesOptions::encoding; separators and quotes are looked for in UTF-8
   /// Strings, such as "NA", that mean no number in the field of a std::optional. Empty fields always do, and "nan" for
   /// floating-point numbers.
   std::vector<std::string> missing = {};
@@ -195,11 +196,12 @@ bool holds_number(Value const& cell) noexcept {
 ///
 /// The constructor reads and indexes the file, with eight bytes for each row; `get` converts a row. Copies share index
 /// and text. Thread-safe. Each error names file, line and column.
-/// @throws DataError from the constructor if the file cannot be read, is not text, or has no rows
+/// @throws DataError from the constructor if the file cannot be read, is not text in its encoding, or has no rows
 /// @throws DataError from the constructor if a row has another number of columns, or a quote does not close
 /// @throws DataError from the constructor unless each name of `CsvOptions::columns` occurs exactly once
 /// @throws DataError from `get` if a number cannot be read, or the file has changed
-/// @throws ConfigError if the number of names differs from the number of columns of the row type
+/// @throws ConfigError if the number of names differs from the number of columns of the row type, or for an unknown
+/// encoding
 /// @source RFC 4180
 template <class Row>
 class CsvDataset {
@@ -267,7 +269,8 @@ class CsvDataset {
   static std::shared_ptr<detail::CsvTable> open(std::string path, CsvOptions const& options) {
     using Checked = Check<Members>;
     auto const make = [&](auto const&... columns) {
-      return std::make_shared<detail::CsvTable>(std::move(path), options.separator, options.max_held_bytes,
+      return std::make_shared<detail::CsvTable>(detail::CsvSource{std::move(path), options.separator, options.encoding},
+                                                options.max_held_bytes,
                                                 detail::CsvThreads{options.threads, options.progress}, columns...);
     };
     if (options.columns.empty()) return make(Checked::columns, Checked::kinds());

@@ -17,7 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @throws DataError from `get` if a line is not JSON; names file, line and column
 class JsonLinesDataset {
  public:
-  explicit JsonLinesDataset(std::string path, TextLinesOptions options = {}) : lines_(std::move(path), options) {}
+  explicit JsonLinesDataset(std::string path, TextLinesOptions options = {})
+      : lines_(std::move(path), std::move(options)) {}
 
   [[nodiscard]] Index size() const noexcept { return lines_.size(); }
   [[nodiscard]] json::Value get(Index i) const {

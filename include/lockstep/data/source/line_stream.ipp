@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
 #include <lockstep/data/source/line_stream.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -23,7 +25,7 @@ LOCKSTEP_INLINE std::optional<std::string_view> LineReader::next() {
 LOCKSTEP_INLINE void LineReader::close_file() {
   file_ += step_;
   open_ = FileDescriptor();
-  window_ = {};
+  window_ = TextWindow(TextDecoder(encoding_));
   used_ = 0;
   number_ = 0;
 }
@@ -36,6 +38,11 @@ LOCKSTEP_INLINE std::optional<TextLine> LineReader::line() {
                       std::to_string(TextWindow::longest) + " bytes; give a text file");
     auto const at = window_.offset() + window_.text().size();
     require_text(window_.grow(open_.get(), path()), at, path());
+    if (auto const& problem = window_.problem()) {
+      auto const before = window_.text().substr(0, problem->at - window_.offset());
+      throw DataError(path() + ":" + std::to_string(number_ + 1 + std::count(before.begin(), before.end(), '\n')) +
+                      ": " + problem->what);
+    }
   });
   if (found) used_ = found->bytes;
   return found;

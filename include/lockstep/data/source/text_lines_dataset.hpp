@@ -18,11 +18,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 struct TextLinesOptions {
   std::uint64_t max_held_bytes =
       detail::max_held_text;  ///< larger files are not kept in memory: `get` reads their lines on demand
+  /// Encoding of the file: "utf-8", which is checked; "bytes", delivered as they are; or a name that iconv of the
+  /// system knows, such as "latin-1", "windows-1252" or "utf-16", whose text is converted to UTF-8.
+  std::string encoding = "utf-8";
 };
 
 /// Reads the lines of a text file that are not blank. Removes line ends (LF or CR LF) and a byte order mark. The
 /// constructor reads and indexes the file, with eight bytes for each line. Copies share index and text. Thread-safe.
-/// @throws DataError from the constructor if the file cannot be read, is not text, or has no such line
+/// @throws DataError from the constructor if the file cannot be read, is not text in its encoding, or has no such
+/// line
+/// @throws ConfigError for an unknown encoding
 /// @throws DataError from `get` if the file has become shorter
 class TextLinesDataset {
  public:
@@ -36,7 +41,8 @@ class TextLinesDataset {
 
  private:
   struct Lines {
-    Lines(std::string path, std::uint64_t max_held_bytes) : file(std::move(path), max_held_bytes) {}
+    Lines(std::string path, TextLinesOptions const& options)
+        : file(std::move(path), options.max_held_bytes, options.encoding) {}
 
     detail::TextFile file;
     std::vector<std::size_t> begins;  // offset of each line in the file

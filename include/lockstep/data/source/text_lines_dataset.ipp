@@ -5,10 +5,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 LOCKSTEP_INLINE TextLinesDataset::TextLinesDataset(std::string path, TextLinesOptions options) {
-  auto lines = std::make_shared<Lines>(std::move(path), options.max_held_bytes);
+  auto lines = std::make_shared<Lines>(std::move(path), options);
   auto& [file, begins, blanks] = *lines;
   with_memory_for(file.path() + " (its lines)", file.size(), [&lines = *lines] {
-    detail::TextWindow window;
+    auto window = lines.file.window();
     while (auto const line = detail::next_line(window, [&] { lines.file.grow(window); })) {
       if (line->is_blank()) {
         lines.blanks.push_back(lines.begins.size());

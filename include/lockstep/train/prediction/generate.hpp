@@ -19,6 +19,7 @@
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/prediction/beam_search.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
+#include <lockstep/train/trainer/detail/start_loader.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
@@ -42,7 +43,7 @@ void generate_in_parts(Trainer& trainer, Predictor<Model>& predictor, Loader& lo
   if (loader.options().tail != data::Tail::exact)
     throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
   data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
-  loader.start(split, 0, 0, 1);
+  start_once(loader, split);
   RowParts parts;
   std::string own;
   auto const broadcast = [&](std::string rows, int root) { return trainer.broadcast(std::move(rows), root); };
@@ -70,7 +71,7 @@ void generate_sorted(Trainer& trainer, Predictor<Model>& predictor, Loader& load
 
 /// Decodes each sample of one epoch of a loader once over all ranks by `beam_search`. Each rank decodes its part of the
 /// batches with its own predictor. Every rank returns all results, in the order of the dataset. Samples that the loader
-/// skips (data::OnFailure) have no result.
+/// skips or would substitute (data::OnFailure) have no result.
 /// @param trainer connects the ranks
 /// @param predictor has the parameters, equal on all ranks: Predictor{model, trainer.values()}
 /// @param loader returns prompts: batches of sequences of equal length

@@ -268,8 +268,7 @@ class Trainer {
                                    Index steps, train::ProgressCallback const& on_progress = {}) {
     if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
       session_.synchronize_buffers();
-      train::detail::start_loader<typename Session::DeviceReplica>(evaluation.loader, split(), 0, 0, 1,
-                                                                   data::Tail::exact);
+      train::detail::start_evaluation<typename Session::DeviceReplica>(evaluation.loader, split());
       return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress);
     } else {
       return {};

@@ -32,6 +32,7 @@ struct BatchMaker {
   OrderType order;
   CollateType collate;
   DataLoaderOptions options;
+  OnFailure on_failure = options.on_failure;  ///< since the last start
 
   /// Does a job. Returns false if it stopped early because `generation` differs from `was`.
   bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
@@ -64,7 +65,7 @@ struct BatchMaker {
         } catch (OutOfMemoryError const&) {
           throw;
         } catch (...) {
-          if (sequential && phase == Phase::read && options.on_failure == OnFailure::raise) {
+          if (sequential && phase == Phase::read && on_failure == OnFailure::raise) {
             job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
             continue;
           }
@@ -82,7 +83,7 @@ struct BatchMaker {
   [[gnu::cold]] Index handle_failed_rows(Job& job) const {
     auto& shard = *job.shard;
     auto const count = static_cast<Index>(shard.failed.size()) - shard.missing;
-    if (sequential || options.on_failure == OnFailure::skip) {
+    if (sequential || on_failure == OnFailure::skip) {
       shard.remove_failed();
       if (job.phase == Phase::read) {
         shard.advance();  // the batch is planned for the remaining rows
@@ -107,9 +108,8 @@ struct BatchMaker {
   /// Whether a failed row is handled after the phase. Samples that cannot be read are substituted in `read` already.
   [[nodiscard]] bool can_handle_failure(Job const& job) const noexcept {
     if (sequential && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
-    return options.on_failure == OnFailure::skip ||
-           (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
-            job.shard->restarts < max_substitutes);
+    return on_failure == OnFailure::skip ||
+           (on_failure == OnFailure::substitute && job.phase == Phase::write && job.shard->restarts < max_substitutes);
   }
   [[nodiscard]] std::string failure_of(Shard const& shard, Index row, std::exception_ptr const& error) const {
     return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + message_of(error);
@@ -163,7 +163,7 @@ struct BatchMaker {
       } catch (OutOfMemoryError const&) {
         throw;
       } catch (...) {
-        if (options.on_failure != OnFailure::substitute || attempt == max_substitutes) throw;
+        if (on_failure != OnFailure::substitute || attempt == max_substitutes) throw;
         job.last_failure = failure_of(*job.shard, row, std::current_exception());
       }
       substitute(job, row, attempt);

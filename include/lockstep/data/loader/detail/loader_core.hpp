@@ -126,9 +126,10 @@ class LoaderCore {
 
   /// Starts delivery at a micro-step of an epoch whose micro-steps are counted from the position `first`.
   [[gnu::cold]] void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay,
-                           Tail tail) {
+                           Tail tail, OnFailure on_failure) {
     std::unique_lock lock(mutex_);
     cancel(lock);
+    maker_.on_failure = on_failure;
     while (static_cast<int>(threads_.size()) < options().workers) add_worker();
     if (workers_.empty()) workers_.push_back(std::make_unique<Worker>(dataset()));
     for (auto& slot : slots_) {
@@ -331,7 +332,7 @@ class LoaderCore {
     if (shard.failed.empty() || shard.failure.error) {
       shard.advance();
     } else {
-      (options().on_failure == OnFailure::skip ? stats_.skipped : stats_.substituted) += maker_.handle_failed_rows(job);
+      (maker_.on_failure == OnFailure::skip ? stats_.skipped : stats_.substituted) += maker_.handle_failed_rows(job);
     }
     job.slot->reopen(shard);
     if (shard.phase == Phase::write || shard.restarts > 0) work_.notify_all();
@@ -464,7 +465,7 @@ class LoaderCore {
 
   static constexpr double shortest_pause = 0.5e-3, longest_pause = 16e-3;  // seconds between looks at the workers
 
-  BatchMaker<Source, OrderType, CollateType> const maker_;
+  BatchMaker<Source, OrderType, CollateType> maker_;  // changes only while no worker uses it
 
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_, idle_;

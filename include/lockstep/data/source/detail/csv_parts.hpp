@@ -47,8 +47,13 @@ struct CsvIndex {
 class CsvIndexer {
  public:
   CsvIndexer(DataFile const& file, char separator, std::size_t columns, Progress* progress,
-             std::size_t part_bytes = std::size_t{1} << 20)
-      : file_(file), separator_(separator), columns_(columns), progress_(progress), part_bytes_(part_bytes) {}
+             Decoding decoding = Decoding::check, std::size_t part_bytes = std::size_t{1} << 20)
+      : file_(file),
+        separator_(separator),
+        columns_(columns),
+        progress_(progress),
+        decoding_(decoding),
+        part_bytes_(part_bytes) {}
 
   /// @returns nothing for an irregular file, for example if a row has another number of columns. The caller then scans
   /// row by row, for an exact error.
@@ -73,6 +78,7 @@ class CsvIndexer {
   char separator_;
   std::size_t columns_;
   Progress* progress_;
+  Decoding decoding_;
   std::size_t part_bytes_;
   std::vector<std::size_t> parts_;  // their starts, and the file's end
   std::atomic<bool> irregular_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/utf8.hpp>
 #include <lockstep/data/source/detail/csv_parts.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -64,7 +65,9 @@ LOCKSTEP_INLINE std::optional<CsvIndex> CsvIndexer::find(ThreadPool& pool) {
     auto const k = static_cast<std::size_t>(part);
     thread_local std::string text;
     read(parts_[k], parts_[k + 1], text);
-    if (text.find('\0') != std::string::npos || (k == 0 && has_many_controls(text))) irregular_ = true;
+    if (text.find('\0') != std::string::npos || (k == 0 && has_many_controls(text)) ||
+        (decoding_ == Decoding::check && utf8_prefix(text) < text.size()))
+      irregular_ = true;
     if (irregular_) return;
     scans[k].at_row = scan_csv_rows(text, 0, separator_, columns_);
     if (k > 0) scans[k].in_quotes = scan_csv_rows_in_quotes(text, separator_, columns_);

@@ -53,22 +53,27 @@ struct CsvThreads {
   Progress* progress = nullptr;
 };
 
+struct CsvSource {
+  std::string path;
+  char separator = ',';
+  std::string encoding = "utf-8";
+};
+
 /// Indexes the rows of a CSV file (RFC 4180): quoted fields, doubled quotes, line breaks within quotes, LF or CR LF
 /// line ends, an optional byte order mark. Skips empty lines. Checks that all rows have the same number of columns.
 class CsvTable {
  public:
   /// Finds only the first row. @throws DataError if the file cannot be read or holds no row
-  CsvTable(std::string path, char separator);
+  explicit CsvTable(CsvSource source);
   /// Finds and checks all rows.
   /// @param kinds describes the expected columns, for messages
   /// @throws DataError if the file cannot be read or holds no row, or a row has another number of columns
-  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads, std::size_t columns,
+  CsvTable(CsvSource source, std::uint64_t max_held_bytes, CsvThreads threads, std::size_t columns,
            std::string const& kinds);
   /// Finds and checks all rows of a file whose first row has these names, in any order and among other names. Drops the
   /// first row.
   /// @throws DataError also if a name is missing or occurs twice
-  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads,
-           std::vector<std::string> const& names);
+  CsvTable(CsvSource source, std::uint64_t max_held_bytes, CsvThreads threads, std::vector<std::string> const& names);
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(begins_.size()); }
   /// Returns a row, valid until this thread calls again.

@@ -34,26 +34,26 @@ LOCKSTEP_INLINE std::vector<std::string> texts_of(CsvRow row) {
   return out;
 }
 
-LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator)
-    : file_(std::move(path), 0), separator_(separator) {
-  TextWindow window;
+LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source)
+    : file_(std::move(source.path), 0, source.encoding), separator_(source.separator) {
+  auto window = file_.window();
   if (find_row(window)) end_ = begins_[0] + measure(window).bytes;
 }
 
-LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads,
+LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source, std::uint64_t max_held_bytes, CsvThreads threads,
                                    std::size_t columns, std::string const& kinds)
-    : file_(std::move(path), max_held_bytes), separator_(separator) {
+    : file_(std::move(source.path), max_held_bytes, source.encoding), separator_(source.separator) {
   with_memory_for(this->path() + " (its rows)", file_.size(), [&] {
     if (find_rows_by_parts(threads, columns)) return;
-    TextWindow window;
+    auto window = file_.window();
     find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
   });
 }
 
-LOCKSTEP_INLINE CsvTable::CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads,
+LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source, std::uint64_t max_held_bytes, CsvThreads threads,
                                    std::vector<std::string> const& names)
-    : file_(std::move(path), max_held_bytes), separator_(separator) {
-  TextWindow window;
+    : file_(std::move(source.path), max_held_bytes, source.encoding), separator_(source.separator) {
+  auto window = file_.window();
   find_row(window);
   measure(window);
   auto const header = texts_of({file_, window.text(), begins_[0], separator_});
@@ -102,7 +102,9 @@ LOCKSTEP_INLINE std::size_t CsvTable::number(std::size_t place) const noexcept {
 LOCKSTEP_INLINE bool CsvTable::find_rows_by_parts(CsvThreads const& threads, std::size_t columns) {
   if (threads.count <= 1 && !threads.progress) return false;
   ThreadPool pool(threads.count);
-  auto found = CsvIndexer(file_.file(), separator_, columns, threads.progress).find(pool);
+  auto found =
+      CsvIndexer(file_.file(), separator_, columns, threads.progress, file_.checks() ? Decoding::check : Decoding::none)
+          .find(pool);
   if (!found) return false;
   file_.hold_without_window();
   begins_ = std::move(found->begins);

@@ -26,8 +26,16 @@ inline constexpr std::uint64_t max_held_text = std::uint64_t{256} << 20;
 /// by parts otherwise. It is never mapped, because a mapped file that another process shortens kills the reader.
 class TextFile {
  public:
-  /// @throws DataError if it is missing, unreadable, or not a regular file
-  TextFile(std::string path, std::uint64_t max_held_bytes);
+  /// Opens a file. A text in another encoding is converted first, to a file without a name in the folder for temporary
+  /// files, so that offsets, lines and hash are those of its UTF-8.
+  /// @throws DataError if it is missing, unreadable, or not a regular file, or a text that is converted is not text
+  /// @throws ConfigError for an unknown encoding
+  TextFile(std::string path, std::uint64_t max_held_bytes, std::string const& encoding);
+
+  /// Returns a window that passes through the file.
+  [[nodiscard]] TextWindow window() const { return TextWindow(TextDecoder(checks() ? "utf-8" : "bytes")); }
+  /// Whether the text must be UTF-8.
+  [[nodiscard]] bool checks() const noexcept { return decoding_ != Decoding::none; }
 
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(file_.size()); }
@@ -59,10 +67,12 @@ class TextFile {
   };
   static constexpr std::size_t read_ahead = std::size_t{1} << 18;
 
+  static DataFile open(std::string path, std::string const& encoding);
   static std::uint64_t next_number() noexcept;
   /// Passes through the file at most once over all calls: many rows may be skipped.
   [[nodiscard]] std::ptrdiff_t line_ends_before(std::size_t at) const;
 
+  Decoding decoding_;
   DataFile file_;
   std::uint64_t const number_ = next_number();  // among all files of the process
   mutable std::mutex hashing_;

@@ -1,11 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/regular_file.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::uint64_t max_held_bytes)
-    : file_(std::move(path)), hash_(file_.size()), is_held_(file_.size() <= max_held_bytes) {
+/// Opens a file without a name in the folder for temporary files.
+LOCKSTEP_INLINE FileDescriptor unnamed_file() {
+  auto name = (std::filesystem::temp_directory_path() / "lockstep-text-XXXXXX").string();
+  FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() < 0)
+    throw DataError(name + ": cannot be created for converted text: " + system_message(errno) +
+                    "; name a folder that can be written to in TMPDIR");
+  ::unlink(name.c_str());
+  return file;
+}
+
+LOCKSTEP_INLINE DataFile converted_file(std::string const& path, std::string const& encoding) {
+  auto const from = open_regular_file(path);
+  auto to = unnamed_file();
+  TextWindow window{TextDecoder(encoding)};
+  for (std::ptrdiff_t lines = 0; !window.ended();) {
+    auto const at = window.offset();
+    require_text(window.grow(from.file.get(), path), at, path);
+    auto const text = window.text();
+    lines += std::count(text.begin(), text.end(), '\n');
+    if (auto const& problem = window.problem())
+      throw DataError(path + ":" + std::to_string(1 + lines) + ": " + problem->what);
+    for (std::size_t done = 0; done < text.size();) {
+      auto const n = ::write(to.get(), text.data() + done, text.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0)
+        throw DataError(path + ": its text as UTF-8 cannot be written to " +
+                        std::filesystem::temp_directory_path().string() + ": " + system_message(errno) +
+                        "; name a folder with more space in TMPDIR, or convert the file to UTF-8");
+      done += static_cast<std::size_t>(n);
+    }
+    window.drop(text.size());
+  }
+  return DataFile(path, std::move(to));
+}
+
+LOCKSTEP_INLINE DataFile TextFile::open(std::string path, std::string const& encoding) {
+  return decoding_of(encoding) == Decoding::convert ? converted_file(path, encoding) : DataFile(std::move(path));
+}
+
+LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::uint64_t max_held_bytes, std::string const& encoding)
+    : decoding_(decoding_of(encoding)),
+      file_(open(std::move(path), encoding)),
+      hash_(file_.size()),
+      is_held_(file_.size() <= max_held_bytes) {
   if (is_held_)
     with_memory_for(file_.path(), file_.size(), [&] { held_.reserve(static_cast<std::size_t>(file_.size())); });
 }
@@ -36,6 +88,7 @@ LOCKSTEP_INLINE void TextFile::grow(TextWindow& window) {
   hash_ = content_hash(more, hash_);
   hashed_ += more.size();
   if (is_held_) held_ += more;
+  if (auto const& problem = window.problem()) fail(problem->at, problem->what);
   if (window.ended() && window.offset() + window.text().size() != size())
     file_.fail("has changed while it was read; leave it alone while training");
 }

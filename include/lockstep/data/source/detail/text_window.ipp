@@ -7,14 +7,36 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 LOCKSTEP_INLINE std::string_view TextWindow::grow(int file, std::string const& path) {
   read_.erase(0, begin_);
   begin_ = 0;
-  auto const before = read_.size(), wanted = std::max(block, before / 8 * 8);
-  with_memory_for(path, before + wanted, [&] { read_.resize(before + wanted); });
-  auto const got = read_at(file, read_.data() + before, wanted, offset_, path);
-  read_.resize(before + got);
-  if (offset_ == 0 && read_.starts_with("\xef\xbb\xbf")) begin_ = 3;
-  offset_ += got;
-  ended_ = got < wanted;
+  auto const before = read_.size();
+  bool const first = raw_offset_ == 0;
+  read(file, path, std::max(block, before / 8 * 8));
+  if (first && read_.starts_with("\xef\xbb\xbf")) begin_ = 3;
+  offset_ += read_.size() - before;
   return std::string_view(read_).substr(before);
+}
+
+LOCKSTEP_INLINE void TextWindow::read(int file, std::string const& path, std::size_t wanted) {
+  auto const before = read_.size();
+  auto const begin = raw_offset_;
+  auto const read_to = [&](std::string& text, std::size_t at) {
+    with_memory_for(path, at + wanted, [&] { text.resize(at + wanted); });
+    auto const got = read_at(file, text.data() + at, wanted, raw_offset_, path);
+    text.resize(at + got);
+    raw_offset_ += got;
+    ended_ = got < wanted;
+  };
+  std::optional<std::size_t> bad;
+  if (decoder_.decoding() == Decoding::convert) {
+    std::string raw;
+    read_to(raw, 0);
+    if (begin == 0) require_readable(std::string_view(raw).substr(0, 16), path);
+    with_memory_for(path, before + 3 * raw.size(), [&] { bad = decoder_.convert(raw, ended_, read_); });
+    if (bad && !problem_) problem_ = Problem{offset_ + read_.size() - before, decoder_.problem(*bad)};
+    return;
+  }
+  read_to(read_, before);
+  if (decoder_.decoding() == Decoding::check) bad = decoder_.check(std::string_view(read_).substr(before), ended_);
+  if (bad && !problem_) problem_ = Problem{*bad, decoder_.problem(*bad)};
 }
 
 LOCKSTEP_INLINE char const* other_format(std::string_view head) noexcept {
@@ -26,8 +48,13 @@ LOCKSTEP_INLINE char const* other_format(std::string_view head) noexcept {
     return "it is compressed with bzip2); decompress it first";
   if (head.starts_with("PK\3\4"sv)) return "it is a zip archive); unpack it first";
   if (head.starts_with("\xff\xfe"sv) || head.starts_with("\xfe\xff"sv))
-    return "it is UTF-16, by its byte order mark); convert it to UTF-8";
+    return "it is UTF-16, by its byte order mark); convert it to UTF-8, or name the encoding utf-16";
   return nullptr;
+}
+
+LOCKSTEP_INLINE void require_readable(std::string_view head, std::string const& path) {
+  if (head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff")) return;
+  if (auto const* const format = other_format(head)) throw DataError(path + ": is not text (" + format);
 }
 
 LOCKSTEP_INLINE void require_text(std::string_view part, std::size_t at, std::string const& path) {
