@@ -65,6 +65,7 @@ TEST_CASE("unreadable data are refused with file, line and expected value") {
                                                    "ELF\x02\x01\x00\xff\xfe\x00\x80\n\x1b[31m\x00",
                                                    19) +
                                            std::string(4096, '\xf7'));
+  auto const latin = data("latin.csv", rows(2) + "\"3\",\"caf\xe9\",\"text\"\n");
   fs::create_directory(folder / "folder");
   auto const good = data("good.csv", rows(64));
 
@@ -83,6 +84,9 @@ TEST_CASE("unreadable data are refused with file, line and expected value") {
       {{"--data", empty}, {"empty.csv", "at least one sample"}},
       {{"--data", only_header}, {"only_header.csv", "at least one sample"}},
       {{"--data", noise}, {"noise.csv"}},
+      {{"--data", latin}, {"latin.csv:3: byte", "is not UTF-8", "--encoding", "latin-1"}},
+      {{"--data", latin, "--encoding", "ascii"}, {"latin.csv:3: byte", "is not ascii"}},
+      {{"--data", latin, "--encoding", "klingon"}, {"encoding \"klingon\"", "iconv -l"}},
       {{"--data", good, "--eval-data", missing}, {missing}},
       {{"--data", good, "--eval-data", label}, {"label.csv", "10", "5"}},
       {{"--data", short_row, "--nproc", "3"}, {"short_row.csv", "21"}},

@@ -463,6 +463,9 @@ TEST_CASE("the program refuses impossible requests before any rank starts") {
   check({"--data", path, "--vocabulary", "10"}, "no vocabulary of at most 10 pieces");
   check({"--data", path, "--predictions", folder / "none/a.csv"}, "none/a.csv: cannot create the file");
   check({"--data", path, "--predictions", folder / "a.csv", "--beam", "1", "--eval-split", "train"}, "--eval-split");
+  for (auto const& input : {data / "index.tsv", data / Data::file(3)})
+    check({"--data", path, "--predictions", input}, input + ": is a file that the run reads, and would be replaced");
+  check({"--data", path, "--encoding", "klingon"}, "encoding \"klingon\": iconv of this system cannot convert it");
   check({"--data", path, "--num-heads", "3"}, "--num-heads");
   check({"--vocabulary", "3"}, "--vocabulary 3");
   check({"--samples", "1", "--nproc", "2"}, "2 ranks for 1 training samples");

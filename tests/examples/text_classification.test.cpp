@@ -244,22 +244,26 @@ TEST_CASE("reviews and files by pattern are read as well") {
   TemporaryFolder const folder;
   std::string reviews = "review,sentiment\n";
   for (int i = 0; i < 40; ++i)
-    reviews += i % 2 == 0 ? "\"a fine, fine film\",positive\n" : "\"a bad \"\"film\"\"\",negative\n";
-  save(folder, "reviews.csv", reviews);
+    reviews += i % 2 == 0 ? "\"a fine, fine caf\xe9\",positive\n" : "\"a bad \"\"film\"\"\",negative\n";
+  save(folder, "reviews.csv", reviews);  // Latin-1
   std::vector<std::string> const small{"--d-model", "16",           "--max-steps", "40",   "--epochs",
                                        "40",        "--batch-size", "8",           "--lr", "0.01"};
   auto flags = small;
-  flags.insert(flags.end(), {"--data", folder / "reviews.csv", "--save-dir", folder / "reviews"});
+  flags.insert(flags.end(),
+               {"--data", folder / "reviews.csv", "--encoding", "latin-1", "--save-dir", folder / "reviews"});
   CHECK(run_example("text_classification", flags).exit_code == 0);
   auto const run = json::parse(read_file(folder / "reviews/run.json"));
   CHECK(run.at("steps").integer() == 40);
   CHECK(run.at("final").at("eval_accuracy").number() == 1);
   CHECK(run.at("precision").string() == "fp32");
+  std::string parameters;
+  for (auto const& file : fs::directory_iterator(folder / "reviews/checkpoints")) parameters = file.path().string();
+  CHECK(contains(read_file(parameters), "caf\u00e9"));
 
   for (std::string const precision : {"bf16", "fp16"}) {
     flags = small;
-    flags.insert(flags.end(),
-                 {"--data", folder / "reviews.csv", "--save-dir", folder / precision, "--precision", precision});
+    flags.insert(flags.end(), {"--data", folder / "reviews.csv", "--encoding", "latin-1", "--save-dir",
+                               folder / precision, "--precision", precision});
     CHECK(run_example("text_classification", flags).exit_code == 0);
     auto const rounded = json::parse(read_file(folder / precision + "/run.json"));
     CHECK(rounded.at("final").at("eval_accuracy").number() == 1);
