@@ -18,6 +18,7 @@
 
 #include <lockstep/app/detail/config_file.hpp>
 #include <lockstep/core/json.hpp>
+#include <lockstep/core/utf8.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
@@ -126,10 +127,15 @@ struct CsvRow {
   double number = 0;
 };
 
+/// Returns an encoding in which any bytes are text, so that most mutations are read.
+char const* plain_encoding(std::string_view input) { return utf8_prefix(input) == input.size() ? "utf-8" : "bytes"; }
+
 void csv(std::string_view input) {
   MemoryFile const file(input);
-  static_cast<void>(data::csv_first_row(file.path()));
-  data::CsvDataset<CsvRow> const held(file.path()), read(file.path(), {.max_held_bytes = 0});
+  auto const* const encoding = plain_encoding(input);
+  static_cast<void>(data::csv_first_row(file.path(), ',', encoding));
+  data::CsvDataset<CsvRow> const held(file.path(), {.encoding = encoding}),
+      read(file.path(), {.max_held_bytes = 0, .encoding = encoding});
   read_samples(held);
   read_samples(read);
   if (held.fingerprint() != read.fingerprint()) throw std::logic_error("a file's rows depend on where it is held");
@@ -137,18 +143,31 @@ void csv(std::string_view input) {
 /// Columns by name, among any number of others.
 void csv_columns(std::string_view input) {
   MemoryFile const file(input);
-  read_samples(data::CsvDataset<CsvRow>(file.path(), {.columns = {"text", "whole", "number"}}));
+  read_samples(data::CsvDataset<CsvRow>(file.path(),
+                                        {.columns = {"text", "whole", "number"}, .encoding = plain_encoding(input)}));
 }
 void json_lines(std::string_view input) { read_samples(data::JsonLinesDataset(MemoryFile(input).path())); }
-/// A stream of lines and their index must agree, wherever the text is.
-void lines(std::string_view input) {
-  MemoryFile const file(input);
-  data::TextLinesDataset const indexed(file.path()), read(file.path(), {.max_held_bytes = 0});
-  auto lane = data::LineStream({file.path()}, 1, [](std::string_view line) { return std::string(line); }).lane(0, 0);
+void compare_lines(std::string const& path, std::string const& encoding) {
+  data::TextLinesDataset const indexed(path, {.encoding = encoding}),
+      read(path, {.max_held_bytes = 0, .encoding = encoding});
+  data::LineStream const stream(
+      {path}, 1, [](std::string_view line) { return std::string(line); }, encoding);
+  auto lane = stream.lane(0, 0);
   for (Index i = 0; i < indexed.size(); ++i)
     if (auto const line = lane.next(); line != indexed.get(i) || line != read.get(i))
       throw std::logic_error("a line differs");
   if (lane.next()) throw std::logic_error("there is a line more");
+}
+/// A stream of lines and their index must agree, wherever the text is, and in any encoding.
+void lines(std::string_view input) {
+  MemoryFile const file(input);
+  for (auto const* const encoding : {"utf-8", "utf-16", "shift_jis"}) {
+    try {
+      compare_lines(file.path(), encoding);
+    } catch (DataError const&) {
+    }
+  }
+  compare_lines(file.path(), plain_encoding(input));
 }
 void npy(std::string_view input) { read_rows(data::open_npy(MemoryFile(input).path())); }
 void npz(std::string_view input) { read_rows(data::open_npz(MemoryFile(input).path(), "x")); }
