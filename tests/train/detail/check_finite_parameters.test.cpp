@@ -13,7 +13,8 @@ using namespace lockstep;
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(),
+                infinite = std::numeric_limits<float>::infinity();
 
 struct Model {
   nn::Parameter weight{{40, 50}, {}}, bias{{3}, {}};
@@ -38,6 +39,13 @@ TEST_CASE("the first number that is not finite is found at any place of any leng
         numbers[at] = -0.0f;
       }
   }
+}
+
+TEST_CASE("an infinite number is no NaN") {
+  std::vector<float> numbers(2000, infinite);
+  CHECK_FALSE(train::detail::has_nan(numbers));
+  numbers[1999] = not_a_number;
+  CHECK(train::detail::has_nan(numbers));
 }
 
 TEST_CASE("a parameter is named with the element; a buffer may be infinite, but not nan") {

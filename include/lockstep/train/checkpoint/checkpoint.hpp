@@ -89,7 +89,8 @@ struct Progress {
 /// @throws DataError if the file cannot be written; ConfigError if `metadata` cannot be saved, as for save_parameters
 void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                      std::span<float const> buffers, detail::Moments<float const> const& moments,
-                     Progress const& progress, Metadata metadata = {});
+                     Progress const& progress, Metadata metadata = {},
+                     detail::SavedNumbers numbers = detail::SavedNumbers::any);
 
 namespace detail {
 /// Reads parameters, buffers and moments into `state`. Returns parse(string) for the string with `key` in the metadata.

@@ -83,11 +83,11 @@ LOCKSTEP_INLINE EvaluationReport Progress::read_evaluation(json::Value const& va
 LOCKSTEP_INLINE void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                                      std::span<float const> values, std::span<float const> buffers,
                                      detail::Moments<float const> const& moments, Progress const& progress,
-                                     Metadata metadata) {
+                                     Metadata metadata, detail::SavedNumbers numbers) {
   detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
   detail::check_metadata(path, metadata);
   metadata.emplace_back(Progress::key, progress.to_json());
-  detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata);
+  detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata, numbers);
 }
 
 LOCKSTEP_INLINE Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,

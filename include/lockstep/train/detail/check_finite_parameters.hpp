@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +17,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns the index of the first number that is NaN or infinite, if any. It reads at the speed of memory.
 [[nodiscard]] std::optional<std::size_t> first_not_finite(std::span<float const> numbers) noexcept;
+
+/// Whether a number is NaN.
+[[nodiscard]] bool has_nan(std::span<float const> numbers) noexcept;
+
+/// Thrown by a save for parameters that are NaN or infinite, or buffers that are NaN; `describe_not_finite` says which.
+struct NotFinite {};
 
 /// Describes the first parameter that is NaN or infinite, or the first buffer that is NaN, as in "the parameter
 /// \"head.weight\" is nan (element 3 of 8)". Empty if there is none. A buffer may start at infinity, as the smallest

@@ -7,14 +7,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 LOCKSTEP_INLINE std::optional<std::size_t> first_not_finite(std::span<float const> numbers) noexcept {
   constexpr std::size_t block = 1024;  // a fixed length, so that the loop is vectorized
   constexpr std::int32_t magnitude = 0x7fffffff, largest = 0x7f7fffff;
-  for (std::size_t at = 0; at < numbers.size(); at += block) {
-    auto const count = std::min(block, numbers.size() - at);
-    std::int32_t bits[block] = {}, bad = 0;
-    std::memcpy(bits, numbers.data() + at, count * sizeof(float));
-    for (auto const each : bits) bad |= (each & magnitude) > largest ? 1 : 0;
-    for (std::size_t i = at; bad != 0 && i < at + count; ++i)
-      if (!std::isfinite(numbers[i])) return i;
+  std::size_t at = 0;
+  for (; at + block <= numbers.size(); at += block) {
+    auto const* const here = numbers.data() + at;
+    std::int32_t bad = 0;
+    for (std::size_t i = 0; i < block; ++i) bad |= (std::bit_cast<std::int32_t>(here[i]) & magnitude) > largest ? 1 : 0;
+    if (bad != 0) break;
   }
+  for (; at < numbers.size(); ++at)
+    if (!std::isfinite(numbers[at])) return at;
   return std::nullopt;
 }
 
@@ -39,6 +40,11 @@ LOCKSTEP_INLINE std::string describe_not_finite(nn::ParameterLayout const& layou
   if (first_not_finite(values))
     if (auto found = describe("parameter", layout.entries(), values, true); !found.empty()) return found;
   return buffers.empty() || !first_not_finite(buffers) ? "" : describe("buffer", layout.buffers(), buffers, false);
+}
+
+LOCKSTEP_INLINE bool has_nan(std::span<float const> numbers) noexcept {
+  return first_not_finite(numbers) &&
+         std::any_of(numbers.begin(), numbers.end(), [](float x) { return std::isnan(x); });
 }
 
 LOCKSTEP_INLINE void check_finite_parameters(nn::ParameterLayout const& layout, std::span<float const> values,

@@ -27,6 +27,7 @@
 #include <lockstep/core/utf8.hpp>
 #include <lockstep/core/widen.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
 
@@ -89,11 +90,20 @@ void check_metadata(std::string const& where, Metadata const& metadata);
 std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout, std::size_t moments,
                        Metadata const& metadata);
 
-/// Writes a file atomically. The first bytes are written last, so that `path` must not be a pipe.
+/// Whether a save looks at each number.
+enum class SavedNumbers {
+  any,     ///< a program may want to look at a diverged model
+  finite,  ///< parameters must be finite, and buffers not NaN
+};
+
+/// Writes a file atomically. The first bytes are written last, so that `path` must not be a pipe. A part is checked,
+/// summed and written while it is in the cache.
 /// @throws ConfigError if other programs cannot read a header of that length
+/// @throws NotFinite by SavedNumbers::finite; no file appears
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
-                       float const* buffers, Moments<float const> const& moments, Metadata const& metadata);
+                       float const* buffers, Moments<float const> const& moments, Metadata const& metadata,
+                       SavedNumbers numbers = SavedNumbers::any);
 
 }  // namespace detail
 

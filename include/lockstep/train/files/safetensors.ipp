@@ -80,7 +80,10 @@ LOCKSTEP_INLINE std::size_t file_bytes(std::string const& path, nn::ParameterLay
 
 LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                                        float const* buffers, Moments<float const> const& moments,
-                                       Metadata const& metadata) {
+                                       Metadata const& metadata, SavedNumbers numbers) {
+  constexpr std::size_t part = std::size_t{1} << 16;  // numbers that stay in the cache
+  if (numbers == SavedNumbers::finite && has_nan({buffers, static_cast<std::size_t>(layout.buffer_size())}))
+    throw NotFinite{};
   std::vector<Checksum> sums(tensors_in_file(layout, moments.count));
   auto const header = [&] { return safetensors_header(path, layout, moments.count, metadata, sums); };
   auto const text = header();
@@ -90,9 +93,16 @@ LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLay
   file.write(text);
   auto sum = sums.begin();
   for_tensors(layout, values, buffers, moments, [&](std::string const&, auto const& entry, float const* elements) {
-    auto const bytes = std::as_bytes(std::span(elements, static_cast<std::size_t>(entry.size)));
-    *sum++ = checksum(bytes);
-    file.write(bytes);
+    bool const checked = numbers == SavedNumbers::finite && elements >= values && elements < values + layout.size();
+    RunningChecksum running;
+    for (std::span rest(elements, static_cast<std::size_t>(entry.size)); !rest.empty();) {
+      auto const here = rest.first(std::min(part, rest.size()));
+      if (checked && first_not_finite(here)) throw NotFinite{};
+      running.add(std::as_bytes(here));
+      file.write(std::as_bytes(here));
+      rest = rest.subspan(here.size());
+    }
+    *sum++ = running.sum();
   });
   file.overwrite(sizeof length, header());  // equal length as before, now with the checksums
   file.commit();

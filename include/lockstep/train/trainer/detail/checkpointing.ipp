@@ -120,6 +120,7 @@ LOCKSTEP_INLINE void Checkpointing::save_after_error(RunRecord const& record,
   if (!saves_ || !is_main_rank()) return;
   try {
     if (!session_.shards_moments()) save(checkpoint_path(options_.folder, step_name(record.steps)), record, epoch_loss);
+  } catch (NotFinite const&) {
   } catch (std::exception const&) {  // the first error is reported
   }
 }
@@ -143,7 +144,7 @@ LOCKSTEP_INLINE void Checkpointing::save(std::string const& path, RunRecord cons
                    .gemm_algorithms = record.gemm_algorithms,
                    .before = plan_.before,
                    .optimizer = session_.kind().optimizer},
-                  options_.metadata);
+                  options_.metadata, SavedNumbers::finite);
 }
 
 LOCKSTEP_INLINE void Checkpointing::save_elsewhere(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,

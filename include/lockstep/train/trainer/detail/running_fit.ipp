@@ -147,7 +147,7 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   checkpoints_.confirm();
   done_ = plan_.trainer_steps(step);
   if (!has_learned_) has_learned_ = check_learning(session_, layout_, loss, step);
-  if (ends_here() || checkpoints_.is_due(step)) check_parameters();
+  if (ends_here() || (checkpoints_.is_due(step) && rank_ > 0)) check_parameters();  // the first rank looks as it saves
   if (began == 0) epoch_loss_ = {};
   epoch_loss_ += loss;
   record_.train_loss = epoch_loss_.mean();
@@ -201,7 +201,12 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
     record_.gemm_algorithms = session_.choose_gemm_algorithms(rank_);
     session_.set_gemm_algorithms(record_.gemm_algorithms);
   }
-  checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
+  try {
+    checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
+  } catch (NotFinite const&) {
+    check_parameters();
+    throw;
+  }
 }
 
 LOCKSTEP_INLINE RunRecord RunningFit::finish() {
