@@ -74,23 +74,40 @@ train::RunRecord steps(Policy policy, Case const& which) {
   return sizes.rows == Rows::full ? fit(data::PadCollate{}) : fit(data::RaggedCollate{});
 }
 
-/// Samples per second of the ranks together, and the time of their all-reduce.
-std::pair<double, parallel::CollectiveCost> together(Case const& which, int ranks) {
-  std::pair<double, parallel::CollectiveCost> out;
+/// Calls `body` on each of the ranks, with its communicator.
+template <class Body>
+void on_ranks(int ranks, Body const& body) {
   launch::Options options;
   options.threads = ranks;
   int const code = launch::run(options, [&](launch::World& world) {
     auto communicator = comm::connect(world);
+    body(world.rank, std::move(communicator));
+    return 0;
+  });
+  if (code != 0) throw Error("prediction: the ranks ended with " + std::to_string(code));
+}
+
+/// Samples per second of the ranks together.
+double measured(Case const& which, int ranks) {
+  double rate = 0;
+  on_ranks(ranks, [&](int rank, auto communicator) {
+    auto const record = steps(parallel::DistributedDataParallel{std::move(communicator), 0, 1}, which);
+    if (rank == 0) rate = record.samples_per_second();
+  });
+  return rate;
+}
+
+/// Time of an all-reduce of the ranks.
+parallel::CollectiveCost cost_of(int ranks) {
+  parallel::CollectiveCost out;
+  on_ranks(ranks, [&](int rank, auto communicator) {
     auto const memory = communicator.allocate(parallel::CollectiveCost::large);
     std::span<float> const zeros(reinterpret_cast<float*>(memory.data()),
                                  parallel::CollectiveCost::large / sizeof(float));
     std::fill(zeros.begin(), zeros.end(), 0.0f);
     auto const cost = parallel::CollectiveCost::measure(communicator, zeros);
-    auto const record = steps(parallel::DistributedDataParallel{std::move(communicator), 0, 1}, which);
-    if (world.rank == 0) out = {record.samples_per_second(), cost};
-    return 0;
+    if (rank == 0) out = cost;
   });
-  if (code != 0) throw Error("prediction: the ranks ended with " + std::to_string(code));
   return out;
 }
 
@@ -111,9 +128,8 @@ scaling::MachineCeiling const& ceiling() {
 double predicted(Case const& which, int ranks) {
   auto const& shared = ceiling();
   auto const record = steps(parallel::SingleDevice{.threads = 1}, which);
-  auto const cost = together(which, ranks).second;
   auto const work = scaling::SavedRun(train::run_json(record, {}), "alone").workload();
-  return predict(work, ranks, cost, shared).samples_per_second;
+  return predict(work, ranks, cost_of(ranks), shared).samples_per_second;
 }
 
 /// Registers a rate in samples per second.
@@ -137,7 +153,7 @@ void lockstep_bench::register_benchmarks() {
     for (auto const& which : cases) {
       auto const name = "prediction/ranks:" + std::to_string(ranks) + "/" + which.name;
       auto const samples = ranks * which.steps * which.sizes.batch;
-      add_rate(name, samples, [&which, ranks] { return together(which, ranks).first; });
+      add_rate(name, samples, [&which, ranks] { return measured(which, ranks); });
       add_rate(name + "/peer:prediction", samples, [&which, ranks] { return predicted(which, ranks); });
     }
 }

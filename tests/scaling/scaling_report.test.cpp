@@ -59,7 +59,7 @@ TEST_CASE("waiting for the loader, and varying steps, have their own remedies") 
   CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].description, "--num-workers"));
   auto uneven = work();
   uneven.spread_seconds = 0.05;
-  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].description, "steps that all take as long"));
+  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].description, "steps of equal duration"));
 }
 
 // The maximum of varying steps on 2 and 4 ranks is 0.589 and 1.049 deviations above the mean, 2.4 and 4.2 ms.
@@ -88,7 +88,7 @@ TEST_CASE("the text report has both tables, their conclusion and the remedies") 
         "  + 20 %  twice the --batch-size, 32 samples of each rank in a step\n"
         "  +  5 %  half the time for a message to start\n"
         "  +  3 %  twice the bandwidth between ranks\n"
-        "  +  3 %  steps that all take as long: samples of like length together, nothing else on the hosts\n");
+        "  +  3 %  steps of equal duration: batches of similar length, and no other programs on the hosts\n");
 }
 
 TEST_CASE("a report names the source of a link's assumed bandwidth, and nothing about a given one") {

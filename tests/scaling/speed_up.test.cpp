@@ -87,7 +87,7 @@ TEST_CASE("the complete sentence, with passes in one piece and a larger batch on
   CHECK(SpeedUp(one, four).summary() ==
         "4 devices train 2.86 times as fast as one, 71 % of what the processors could give: it is bound by compute, "
         "because forward and backward take 20 % more time for each sample when all processors work and share caches, "
-        "memory and clock with each other and with other programs (9.0 of a step's 70.0 ms); after that come "
+        "memory and clock with each other and with other programs (9.0 of a step's 70.0 ms); next: "
         "communication (6.0 of a step's 70.0 ms), optimizer (3.0 of a step's 70.0 ms).");
   four.communication_ms = 20;
   CHECK(contains(SpeedUp(one, four).summary(), "it is bound by communication that backward does not hide"));

@@ -39,6 +39,7 @@ struct ComparedRun {
   double loss = 0;                     ///< loss of the last evaluation
   std::string metric = "accuracy";     ///< first metric of the evaluation, accuracy if it has that
   double metric_value = std::nan("");  ///< nan if the evaluation has no metric
+  Index evaluated = 0;                 ///< samples of the last evaluation; 0: unknown
   std::string parameters_sha256;
   std::vector<double> device_bytes;             ///< peak memory of each device, in order
   std::map<std::string, std::string> settings;  ///< settings that decide what is learned, by name

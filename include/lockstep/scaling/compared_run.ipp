@@ -31,6 +31,7 @@ LOCKSTEP_INLINE ComparedRun ComparedRun::read(std::string const& directory) {
     if (auto const* const peaks = json.find("peak_bytes_per_device"))
       for (auto const& peak : peaks->array()) run.device_bytes.push_back(peak.number());
     run.take_metric(final);
+    if (auto const* const samples = final.find("eval_samples")) run.evaluated = samples->integer();
     return run;
   });
 }

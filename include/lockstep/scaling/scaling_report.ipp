@@ -62,7 +62,7 @@ LOCKSTEP_INLINE std::vector<detail::Remedy> ScalingReport::remedies() const {
   work = work_;
   work.spread_seconds = 0;
   add_if_faster(work, fabric_,
-                "steps that all take as long: samples of like length together, nothing else on the hosts");
+                "steps of equal duration: batches of similar length, and no other programs on the hosts");
   work = work_;
   work.load_seconds /= 2;
   add_if_faster(work, fabric_, "a loader twice as fast: more --num-workers, or samples that are cheaper to read");

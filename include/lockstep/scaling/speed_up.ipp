@@ -33,7 +33,7 @@ LOCKSTEP_INLINE std::string SpeedUp::summary() const {
   text += why(losses_[0].what) + " (" + cost(losses_[0]) + ")";
   bool first = true;
   for (std::size_t i = 1; i < losses_.size() && losses_[i].ms >= step_ms_ / 100; ++i, first = false)
-    text += (first ? "; after that come " : ", ") + std::string(losses_[i].what) + " (" + cost(losses_[i]) + ")";
+    text += (first ? "; next: " : ", ") + std::string(losses_[i].what) + " (" + cost(losses_[i]) + ")";
   return text + ".";
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstdio>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include <lockstep/scaling/figure/bar_chart.hpp>
+#include <lockstep/scaling/figure/detail/axis.hpp>
 
 using namespace lockstep::scaling;
 
@@ -51,4 +54,31 @@ TEST_CASE("stacked bars have the sum on top, and an empty chart has only its fra
   CHECK(contains(svg, "fill=\"#ffffff\" text-anchor=\"middle\">30.0<"));
   CHECK(contains(svg, "fill=\"#111111\" text-anchor=\"middle\">70.0<"));
   CHECK(contains(svg_of({.title = "none", .x_title = "", .y_title = ""}), ">none<"));
+}
+
+TEST_CASE("labels of bars keep clear of reference lines and of ideal values") {
+  auto const y_of = [](std::string const& svg, std::string const& text) {
+    auto const at = svg.find(">" + text + "</text>");
+    REQUIRE(at != svg.npos);
+    double x = 0, y = 0;
+    REQUIRE(std::sscanf(svg.c_str() + svg.rfind("<text", at), "<text x=\"%lf\" y=\"%lf\"", &x, &y) == 2);
+    return y;
+  };
+  // The baseline of a line's own label is as far below the line as that of a bar's label below the middle of its text.
+  for (double value = 80; value <= 104; value += 0.5) {
+    BarChart chart{.title = "t", .x_title = "x", .y_title = "y"};
+    chart.categories = {"1"};
+    chart.series = {{"dp", "#010101", {{.value = value}}}};
+    chart.lines = {{100, "ideal"}};
+    chart.unit = " %";
+    auto svg = svg_of(chart);
+    auto const label = detail::three_digits(value) + chart.unit;
+    CHECK_MESSAGE(std::abs(y_of(svg, label) - y_of(svg, "ideal")) >= 7, value);
+    chart.lines.clear();
+    chart.series[0].bars[0].ideal = 100;
+    svg = svg_of(chart);
+    // As high as with the line, because the chart has an equal range.
+    chart.lines = {{100, "other"}};
+    CHECK(y_of(svg, label) == doctest::Approx(y_of(svg_of(chart), label)));
+  }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -96,4 +97,52 @@ TEST_CASE("a faster batch is recommended, and noisy repeats and unequal paramete
   CHECK(with(all, "Repeated runs of single differ by 28 %."));
   CHECK(all[0].kind == Finding::Kind::error);
   CHECK(all[0].finding == "dp and ddp on 2 devices learn different parameters.");
+}
+
+TEST_CASE("differences that chance explains lead to no advice") {
+  TemporaryFolder const folder;
+  SavedExample{.accuracy = 0.6, .evaluated = 16}.save(folder / "one");
+  SavedExample{.parallel = "ddp", .devices = 4, .speed = 3900, .accuracy = 0.4, .evaluated = 16}.save(folder / "four");
+  auto const few = findings_of(Study::read({folder / ""}));
+  CHECK_FALSE(with(few, "worse accuracy"));
+  // 2 sqrt((0.6 0.4 + 0.4 0.6) / 16) = 0.3464
+  CHECK(
+      with(few, "same accuracy")->evidence.find("differences up to 0.3464 are chance, in evaluations on 16 samples") !=
+      std::string::npos);
+  std::filesystem::remove_all(folder / "four");
+  SavedExample{.speed = 700, .seed = 2}.save(folder / "two");
+  SavedExample{.batch = 64, .speed = 1000}.save(folder / "large");
+  // Batch 32 has 850 samples/s with a deviation of 25 %.
+  CHECK_FALSE(with(findings_of(Study::read({folder / ""})), "Batch 64 is"));
+}
+
+TEST_CASE("a faster batch that learns less comes with a condition, a smaller one with another cause") {
+  TemporaryFolder const folder;
+  SavedExample{}.save(folder / "a");
+  SavedExample{.batch = 64, .speed = 1300, .accuracy = 0.8}.save(folder / "b");
+  auto const worse = findings_of(Study::read({folder / ""}));
+  REQUIRE(with(worse, "Batch 64 is"));
+  CHECK(with(worse, "Batch 64 is")->recommendation.starts_with("Use batch 64 only with a learning rate that restores"));
+  SavedExample{.batch = 64, .speed = 700}.save(folder / "b");
+  auto const smaller = findings_of(Study::read({folder / ""}));
+  REQUIRE(with(smaller, "Batch 32 is"));
+  CHECK(with(smaller, "Batch 32 is")->cause.starts_with("Activations of a smaller batch"));
+  CHECK(with(smaller, "Batch 32 is")->recommendation == "Use batch 32 instead of 64.");
+}
+
+TEST_CASE("failures of a data set without any result are one finding per message") {
+  TemporaryFolder const folder;
+  SavedExample{}.save(folder / "one");
+  for (auto const* const name : {"bad-single", "bad-ddp2"}) {
+    scaling::StudyEntry entry{.name = name, .example = "toy", .parallel = "single", .data = "bad.csv"};
+    entry.state = scaling::StudyEntry::State::failed;
+    entry.message = "bad.csv:3: no number";
+    write_file(folder / (std::string(name) + ".entry.json"), entry.json());
+  }
+  auto const all = findings_of(Study::read({folder / ""}));
+  REQUIRE_FALSE(all.empty());
+  CHECK(all[0].group == "bad");
+  CHECK(all[0].finding == "2 runs failed.");
+  CHECK(all[0].evidence == "bad.csv:3: no number");
+  CHECK_FALSE(with(all, "1 run failed."));
 }

@@ -24,6 +24,8 @@ struct SavedExample {
   double communication_ms = 0;
   std::string sha = "aaaa";
   std::string lr = "0.001";
+  int parameters = 1000000;
+  int evaluated = 5000;  ///< samples of the evaluation
 
   [[nodiscard]] int effective() const { return global_batch > 0 ? global_batch : batch * devices; }
   [[nodiscard]] std::string json() const {
@@ -33,7 +35,7 @@ struct SavedExample {
     (parallel == "dp" ? r.devices : r.world_size) = devices;
     r.batch_size = effective() / devices;
     r.effective_batch_size = effective();
-    r.parameters = 1000000;
+    r.parameters = parameters;
     r.steps = 24;
     r.samples = r.steps * effective();
     r.training_seconds = static_cast<double>(r.samples) / speed;
@@ -49,7 +51,7 @@ struct SavedExample {
       r.session.peak_bytes_per_device.push_back(parallel == "dp" && i > 0 ? 8000000u : 12000000u);
     r.session.buckets = {{2000000, 0.6 * step}, {2000000, 0.9 * step}};
     r.evaluations = {
-        {.step = 24, .epoch = 2, .samples = 50, .loss = 1 - accuracy, .metrics = {{"accuracy", accuracy}}}};
+        {.step = 24, .epoch = 2, .samples = evaluated, .loss = 1 - accuracy, .metrics = {{"accuracy", accuracy}}}};
     std::vector<std::pair<std::string, std::string>> settings{
         {"lr", lr}, {"seed", std::to_string(seed)}, {"lr-scaling", "none"}};
     if (!data.empty()) settings.emplace_back("data", data);

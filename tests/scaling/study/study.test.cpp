@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/study/study.hpp>
 
 #include "scaling/study/saved_runs.hpp"
@@ -122,4 +123,64 @@ TEST_CASE("repeats with one seed that end with other parameters differ") {
   CHECK(Study::read({folder / ""}).groups[0].parameters_equal(2) == "differ");
   SavedExample{.parallel = "ddp", .devices = 2, .seed = 2, .sha = "b"}.save(folder / "b");
   CHECK(Study::read({folder / ""}).groups[0].parameters_equal(2) == "n/a");
+}
+
+TEST_CASE("repeats whose seeds give other numbers of parameters are one group, other models are not") {
+  TemporaryFolder const folder;
+  SavedExample{.parameters = 900}.save(folder / "a");
+  SavedExample{.seed = 2, .parameters = 950}.save(folder / "b");
+  auto study = Study::read({folder / ""});
+  REQUIRE(study.groups.size() == 1);
+  CHECK(study.groups[0].configurations[0].runs.size() == 2);
+  CHECK(study.groups[0].description == "toy, 900 to 950 parameters, batch 32 per device");
+  SavedExample{.parallel = "ddp", .devices = 2, .parameters = 1000}.save(folder / "c");
+  study = Study::read({folder / ""});
+  REQUIRE(study.groups.size() == 3);
+  CHECK(study.groups[1].apart == "parameters 950 (900)");
+}
+
+TEST_CASE("predictions continue the mean of the repeats on one device") {
+  TemporaryFolder const folder;
+  SavedExample{.speed = 800}.save(folder / "a");
+  SavedExample{.speed = 1000, .seed = 2}.save(folder / "b");
+  SavedExample{.speed = 1200, .seed = 3}.save(folder / "c");
+  auto const study = Study::read({folder / ""});
+  auto const& group = study.groups[0];
+  CHECK(group.curve[0].samples_per_second == doctest::Approx(1000));
+  for (auto const& size : group.curve) {
+    CHECK(size.samples_per_second <= 1000 * static_cast<double>(size.ranks) * (1 + 1e-9));
+    if (size.ranks == 8) CHECK(size.samples_per_second == doctest::Approx(group.find("ddp", 8)->speed_up.mean * 1000));
+  }
+  auto const& baseline = group.configurations[0].speed_up;
+  CHECK(baseline.mean == 1);
+  CHECK(baseline.count == 1);  // by definition: no deviation
+}
+
+TEST_CASE("the loader of dp limits its prediction only as far as its measured time says") {
+  scaling::Workload const work{.samples = 32, .pass_seconds = 20e-3, .optimizer_seconds = 1e-3};
+  // Two devices: a step of 24 ms, of which communication takes 2 ms.
+  scaling::StepProfile measured{.shards = 2,
+                                .effective_batch_size = 64,
+                                .samples_per_second = 64 / 24e-3,
+                                .data_wait_ms = 1,
+                                .forward_ms = 7,
+                                .backward_ms = 13,
+                                .communication_ms = 2,
+                                .optimizer_ms = 1};
+  auto const predicted = [&](Index devices) {
+    return scaling::predict_data_parallel(work, measured, devices, scaling::Scaling::weak);
+  };
+  // A wait for data, but the loader's time is unknown: it makes two batches in 24 - 2 ms, so eight take 88 ms.
+  CHECK(predicted(8).step_seconds == doctest::Approx(88e-3));
+  CHECK(predicted(8).data_seconds == doctest::Approx((88 - 20 - 7 * 2 - 1) * 1e-3));
+  // Its thread needs 4 ms for two batches: eight are ready in 16 ms, before the devices are.
+  measured.ranks = {{.loader_ms = 4}};
+  CHECK(predicted(8).data_seconds == 0);
+  CHECK(predicted(8).step_seconds == doctest::Approx((20 + 7 * 2 + 1) * 1e-3));
+  CHECK(predicted(8).samples_per_second == doctest::Approx(8 * 32 / 35e-3));
+  // 20 ms for two batches: eight need 80 ms.
+  measured.ranks = {{.loader_ms = 20}};
+  CHECK(predicted(8).step_seconds == doctest::Approx(80e-3));
+  CHECK(scaling::predict_data_parallel(work, measured, 8, scaling::Scaling::strong).data_seconds ==
+        doctest::Approx((20 - 20.0 / 8 - 7 * 2 - 1) * 1e-3));
 }

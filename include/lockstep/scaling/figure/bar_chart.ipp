@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
 #include <lockstep/scaling/figure/bar_chart.hpp>
 #include <lockstep/scaling/figure/detail/axis.hpp>
 
@@ -82,10 +84,9 @@ LOCKSTEP_INLINE void BarChart::draw_group(Drawing& out, Box const& slot, std::si
       out.rectangle(box, color);
     auto const middle = x + pitch / 2;
     double label = box.y;
-    if (!std::isnan(bar.ideal)) {
+    if (shapes && !std::isnan(bar.ideal)) {
       auto const y = height(bar.ideal);
-      if (shapes) out.line({{x, y}, {x + pitch, y}}, {"#b3261e", 1.6, Stroke::Dash::dashed});
-      if (y < label && y > label - 20) label = y;
+      out.line({{x, y}, {x + pitch, y}}, {"#b3261e", 1.6, Stroke::Dash::dashed});
     }
     for (std::size_t i = 0; i < bar.dots.size(); ++i) {
       auto const part = (static_cast<double>(i) + 0.5) / static_cast<double>(bar.dots.size()) - 0.5;
@@ -103,8 +104,16 @@ LOCKSTEP_INLINE void BarChart::draw_group(Drawing& out, Box const& slot, std::si
       x += pitch;
       continue;
     }
+    auto const extent = fits ? 15 : length + 5;
+    auto const avoid = [&](double y) {  // a line through the label
+      if (y <= label && y >= label - extent - 2) label = y;
+    };
+    auto marks = lines;
+    if (!std::isnan(bar.ideal)) marks.push_back({bar.ideal, {}});
+    std::sort(marks.begin(), marks.end(), [](auto const& a, auto const& b) { return a.value < b.value; });
+    for (auto const& mark : marks) avoid(height(mark.value));
     if (fits) {
-      out.rectangle({middle - length / 2, label - 15, length, 12}, "#ffffff");  // hides lines behind the text
+      out.rectangle({middle - length / 2, label - 15, length, 12}, "#ffffff");  // hides the grid behind the text
       out.text({middle, label - 9}, text, {.size = 10.5, .anchor = TextStyle::Anchor::middle});
     } else {
       out.rectangle({middle - 6, label - 5 - length, 12, length}, "#ffffff");

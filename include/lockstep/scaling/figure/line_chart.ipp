@@ -48,17 +48,25 @@ LOCKSTEP_INLINE void LineChart::draw(Drawing& out, Box const& panel) const {
     last = center + half;
   }
   // Points of several series at one number of devices are next to each other.
-  double marked = 0;
-  for (auto const& one : series) marked += one.form == Form::line || one.points.empty() ? 0 : 1;
-  auto shift = -4.0 * (marked - 1);
-  for (auto const& one : series) {
-    bool const has_points = one.form != Form::line;
-    auto const aside = has_points && values == Values::linear ? shift : 0;
-    if (has_points && !one.points.empty()) shift += 8;
+  auto const is_marked = [](LineSeries const& one) { return one.form != Form::line; };
+  auto const aside = [&](std::size_t which, double devices) {
+    constexpr double pixels = 10;
+    double before = 0, all = 0;
+    for (std::size_t i = 0; i < series.size(); ++i)
+      for (auto const& point : series[i].points) {
+        if (!is_marked(series[i]) || point.x != devices) continue;
+        all += 1;
+        before += i < which ? 1 : 0;
+      }
+    return pixels * (before - (all - 1) / 2);
+  };
+  for (std::size_t which = 0; which < series.size(); ++which) {
+    auto const& one = series[which];
+    bool const has_points = is_marked(one);
     std::vector<Point> line;
     for (auto const& point : one.points) {
       auto const here = place(point.x, point.y);
-      line.push_back({here.x + aside, here.y});
+      line.push_back({here.x + (has_points ? aside(which, point.x) : 0), here.y});
     }
     if (line.size() > 1 && (one.form == Form::line || one.form == Form::both)) out.line(line, {one.color, 2, one.dash});
     if (!has_points) continue;

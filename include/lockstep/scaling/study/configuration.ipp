@@ -73,7 +73,8 @@ LOCKSTEP_INLINE void Configuration::compare_with(StepProfile const& baseline, St
   auto const factor = measured.factor();
   auto const relative = std::hypot(samples_per_second.relative(), baseline_rate.relative());
   bool const is_baseline = devices == baseline.shards && parallel == "single";
-  speed_up = {factor, is_baseline ? 0 : factor * relative, samples_per_second.count};
+  speed_up = {factor, factor * relative, samples_per_second.count};
+  if (is_baseline) speed_up = {factor, 0, 1};  // by definition
   efficiency = speed_up.times(factor > 0 ? measured.efficiency() / factor : 0);
 }
 

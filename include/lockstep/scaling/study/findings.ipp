@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include <lockstep/scaling/detail/rounded.hpp>
@@ -13,6 +15,39 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 namespace detail {
+
+[[nodiscard]] LOCKSTEP_INLINE bool less_is_better(std::string const& metric) {
+  return metric.find("error") != std::string::npos || metric.find("loss") != std::string::npos;
+}
+
+/// Returns the difference of metrics that chance explains: twice the larger standard deviation over repeats, and of an
+/// accuracy also twice the standard error of the difference of two evaluations, as of independent samples.
+[[nodiscard]] LOCKSTEP_INLINE double metric_limit(std::string const& metric, Configuration const& a,
+                                                  Configuration const& b) {
+  auto limit = std::max(0.005, 2 * std::max(a.metric.deviation, b.metric.deviation));
+  if (metric.find("accuracy") == std::string::npos) return limit;
+  double variance = 0;
+  for (auto const* const one : {&a, &b}) {
+    auto const evaluated = one->runs.empty() ? Index{0} : one->runs[0].run.evaluated;
+    auto const part = std::clamp(one->metric.mean, 0.0, 1.0);
+    if (evaluated > 0) variance += part * (1 - part) / static_cast<double>(evaluated);
+  }
+  return std::max(limit, 2 * std::sqrt(variance));
+}
+
+/// Returns the relative difference of two rates that noise explains, at least 3 %: the standard deviations of repeats,
+/// or for a single run the standard error of its epochs.
+[[nodiscard]] LOCKSTEP_INLINE double noise(Configuration const& a, Configuration const& b) {
+  double squares = 0;
+  for (auto const* const one : {&a, &b}) {
+    auto const& epochs = one->epoch_seconds;
+    auto const relative = one->samples_per_second.count > 1 ? one->samples_per_second.relative()
+                          : epochs.count > 1 ? epochs.relative() / std::sqrt(static_cast<double>(epochs.count))
+                                             : 0;
+    squares += relative * relative;
+  }
+  return std::max(0.03, std::sqrt(squares));
+}
 
 /// Adds the findings of one group.
 class GroupFindings {
@@ -27,7 +62,7 @@ class GroupFindings {
     batch();
     dp_against_ddp();
     learning_rate();
-    noise();
+    unequal_repeats();
     limit();
   }
 
@@ -145,9 +180,19 @@ class GroupFindings {
                                                      " devices " + percent(remedy.gain) + " faster.");
       finding.gain = remedy.gain;
       finding.predicted = true;
-      finding.cause = "The part of a step that does not shrink with more devices is large.";
-      finding.evidence = "Predicted from a measured step of " + rounded(1e3 * group_.workload->pass_seconds, 1) +
-                         " ms for forward and backward, over a network.";
+      auto const step = predict(*group_.workload, most, group_.fabric, Scaling::weak);
+      auto const ms = [](double seconds) { return rounded(1e3 * seconds, 1) + " ms"; };
+      std::pair<double, char const*> const parts[] = {
+          {step.exposed_seconds, "Communication that backward does not hide"},
+          {step.slowest_seconds, "The wait for the slowest device"},
+          {step.optimizer_seconds, "The update of all parameters"},
+          {step.data_seconds, "The wait for data"}};
+      finding.cause = std::string(std::max_element(std::begin(parts), std::end(parts))->second) +
+                      " is the largest part of a step in which no device computes gradients.";
+      finding.evidence = "A step is predicted to take " + ms(step.step_seconds) + ": compute " + ms(step.pass_seconds) +
+                         ", communication not hidden " + ms(step.exposed_seconds) +
+                         ", waiting for the slowest device " + ms(step.slowest_seconds) + ", optimizer " +
+                         ms(step.optimizer_seconds) + ", waiting for data " + ms(step.data_seconds) + ".";
       finding.recommendation = "Try " + remedy.description + ".";
       return;
     }
@@ -162,8 +207,7 @@ class GroupFindings {
     if (common < 2) return;
     auto const &dp = *group_.find("dp", common), &ddp = *group_.find("ddp", common);
     auto const ratio = ddp.samples_per_second.mean / dp.samples_per_second.mean;
-    auto const noise = ddp.samples_per_second.relative() + dp.samples_per_second.relative();
-    bool const equal = std::abs(ratio - 1) <= std::max(0.03, noise);
+    bool const equal = std::abs(ratio - 1) <= noise(dp, ddp);
     auto const devices = std::to_string(common) + " devices";
     auto& finding = add(Finding::Kind::advice,
                         equal ? "dp and ddp are equally fast on " + devices + "."
@@ -203,10 +247,8 @@ class GroupFindings {
       if (one.devices > 1 && (!most || one.devices >= most->devices)) most = &one;
     }
     if (!alone || !most) return;
-    bool const less_is_better =
-        group_.metric.find("error") != std::string::npos || group_.metric.find("loss") != std::string::npos;
-    auto const drop = (alone->metric.mean - most->metric.mean) * (less_is_better ? -1 : 1);
-    auto const limit = std::max(0.005, 2 * std::max(alone->metric.deviation, most->metric.deviation));
+    auto const drop = (alone->metric.mean - most->metric.mean) * (less_is_better(group_.metric) ? -1 : 1);
+    auto const limit = metric_limit(group_.metric, *alone, *most);
     auto const grows = most->profile.samples() / alone->profile.samples();
     auto const rule = setting(*most, "lr-scaling"), warmup = setting(*most, "warmup-epochs");
     auto const values = group_.metric + " " + rounded(alone->metric.mean, 4) + " on one device, " +
@@ -217,7 +259,9 @@ class GroupFindings {
     auto& finding = add(lost ? Finding::Kind::remedy : Finding::Kind::nothing,
                         lost ? "More devices reach a worse " + group_.metric + "."
                              : "More devices reach the same " + group_.metric + ".");
-    finding.evidence = values + "; " + steps + "; limit for a difference " + rounded(limit, 4) + ".";
+    auto const evaluated = alone->runs[0].run.evaluated;
+    finding.evidence = values + "; " + steps + "; differences up to " + rounded(limit, 4) + " are chance" +
+                       (evaluated > 0 ? ", in evaluations on " + std::to_string(evaluated) + " samples." : ".");
     if (grows < 1.01) {
       finding.cause = "The batch over all devices is equal in all runs.";
       finding.recommendation = lost ? "Look for layers that depend on the batch of a device, such as batch norm."
@@ -241,7 +285,7 @@ class GroupFindings {
     }
   }
 
-  void noise() {
+  void unequal_repeats() {
     Configuration const* worst = nullptr;
     for (auto const& one : group_.configurations)
       if (one.samples_per_second.count > 1 &&
@@ -276,7 +320,10 @@ class GroupFindings {
     finding.evidence = "Predicted for devices with processors of their own, with messages of " +
                        rounded(group_.fabric.latency_seconds * 1e6, 1) + " us and " +
                        rounded(1e-9 / group_.fabric.seconds_per_byte, 2) + " GB/s.";
-    finding.recommendation = "Describe your network with --link, or --alpha-us and --beta-gb-s.";
+    finding.recommendation = (all ? std::string()
+                                  : "Use at most " + std::to_string(paying) + (paying == 1 ? " device" : " devices") +
+                                        " with this batch. ") +
+                             "If your network differs, describe it with --link, or --alpha-us and --beta-gb-s.";
     if (auto const most = group_.most_devices("ddp"); most > 1) {
       auto const measured = group_.find("ddp", most)->samples_per_second.mean;
       auto const expected =
@@ -285,8 +332,8 @@ class GroupFindings {
         finding.evidence += " The measured ddp " + std::to_string(most) + " has " +
                             percent(measured / expected->samples_per_second) + " of the predicted samples/s.";
         finding.recommendation +=
-            " Here the devices share processors, memory or other programs' time, which the "
-            "prediction leaves out.";
+            " On this machine the devices share processors, caches or memory, with each other or with other programs, "
+            "which the prediction leaves out.";
       }
     }
   }
@@ -312,6 +359,23 @@ class GroupFindings {
   std::vector<Finding>& out_;
 };
 
+/// Adds failures of runs that no group has, because no run of their data set or batch has a result.
+LOCKSTEP_INLINE void add_other_failures(Study const& study, std::vector<Finding>& out) {
+  std::map<std::pair<std::string, std::string>, int> counts;  // by data set and message
+  for (auto const& run : study.missing) {
+    if (!run.failed || run.is_in_group || !run.entry) continue;
+    auto const& data = run.entry->data;
+    ++counts[{data.empty() ? run.entry->example : StudyRun::dataset_name(data), run.reason}];
+  }
+  for (auto const& [what, count] : counts)
+    out.push_back({.kind = Finding::Kind::error,
+                   .group = what.first,
+                   .finding = std::to_string(count) + (count == 1 ? " run failed." : " runs failed."),
+                   .cause = "The trainer ended with an error.",
+                   .evidence = what.second,
+                   .recommendation = "Correct the cause and start the study again; finished runs are kept."});
+}
+
 /// Compares groups of one data set that differ only in the batch.
 LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& out) {
   for (auto const& group : study.groups) {
@@ -326,7 +390,7 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
         continue;
       auto const* const like = other.find(own->parallel, own->devices);
       if (!like || !like->has_speed() || like->predicted) continue;
-      if (like->samples_per_second.mean > 1.03 * own->samples_per_second.mean &&
+      if (like->samples_per_second.mean > (1 + noise(*own, *like)) * own->samples_per_second.mean &&
           (!better ||
            like->samples_per_second.mean > better->find(own->parallel, own->devices)->samples_per_second.mean))
         better = &other;
@@ -340,14 +404,21 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
                     .group = group.title,
                     .finding = "Batch " + there + " is " + rounded(1 + gain, 2) + " times as fast as batch " + here +
                                " with " + own->label() + ".",
-                    .cause = "A larger batch shares the optimizer and the communication of a step among more samples.",
+                    .cause = like.profile.samples() > own->profile.samples()
+                                 ? "A larger batch shares the optimizer and the communication of a step among more "
+                                   "samples."
+                                 : "Activations of a smaller batch need less memory, and stay in the caches.",
                     .evidence = "Measured: " + rounded(own->samples_per_second.mean, 1) + " and " +
                                 rounded(like.samples_per_second.mean, 1) + " samples/s",
-                    .recommendation = "Use batch " + there + " instead of " + here + ", and compare the " +
-                                      group.metric + " that it reaches."};
-    if (own->metric.is_known() && like.metric.is_known())
+                    .recommendation = "Use batch " + there + " instead of " + here + "."};
+    if (own->metric.is_known() && like.metric.is_known()) {
       finding.evidence +=
           "; " + group.metric + " " + rounded(own->metric.mean, 4) + " and " + rounded(like.metric.mean, 4);
+      auto const drop = (own->metric.mean - like.metric.mean) * (less_is_better(group.metric) ? -1 : 1);
+      if (drop > metric_limit(group.metric, *own, like))
+        finding.recommendation = "Use batch " + there + " only with a learning rate that restores the " + group.metric +
+                                 " (--lr-scaling linear and --warmup-epochs 1), or with more epochs.";
+    }
     finding.evidence += ".";
     out.push_back(std::move(finding));
   }
@@ -357,6 +428,7 @@ LOCKSTEP_INLINE void compare_batches(Study const& study, std::vector<Finding>& o
 
 LOCKSTEP_INLINE std::vector<Finding> findings_of(Study const& study) {
   std::vector<Finding> out;
+  detail::add_other_failures(study, out);
   for (auto const& group : study.groups) detail::GroupFindings(group, out).add_all();
   detail::compare_batches(study, out);
   std::stable_sort(out.begin(), out.end(),

@@ -16,6 +16,31 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
+namespace detail {
+
+/// Returns the milliseconds that a run's loader needs for a step's samples; 0: less than a step.
+[[nodiscard]] LOCKSTEP_INLINE double load_ms(StepProfile const& profile) {
+  double most = 0;
+  for (auto const& rank : profile.ranks) most = std::max(most, rank.loader_ms);
+  if (most > 0) return most;
+  auto const step_ms = profile.step_ms();
+  return profile.data_wait_ms > step_ms / 100 ? step_ms - profile.communication_ms : 0;
+}
+
+/// Scales what a rank computes so that one device is predicted to have a measured rate.
+[[nodiscard]] LOCKSTEP_INLINE Workload calibrated(Workload work, double samples_per_second, Scaling scaling) {
+  auto const predicted = predict(work, 1, parallel::CollectiveCost{}, scaling).samples_per_second;
+  if (!(predicted > 0 && samples_per_second > 0)) return work;
+  auto const factor = predicted / samples_per_second;
+  for (auto* const seconds :
+       {&work.pass_seconds, &work.optimizer_seconds, &work.other_seconds, &work.load_seconds, &work.spread_seconds})
+    *seconds *= factor;
+  for (auto& part : work.gradients) part.ready_seconds *= factor;
+  return work;
+}
+
+}  // namespace detail
+
 LOCKSTEP_INLINE Prediction predict_data_parallel(Workload const& work, StepProfile const& measured, Index devices,
                                                  Scaling scaling) {
   auto const n = static_cast<double>(devices),
@@ -33,7 +58,10 @@ LOCKSTEP_INLINE Prediction predict_data_parallel(Workload const& work, StepProfi
   out.optimizer_seconds = measured.optimizer_ms / 1e3;
   auto const busy =
       out.pass_seconds + out.exposed_seconds + out.slowest_seconds + out.optimizer_seconds + work.other_seconds;
-  out.data_seconds = std::max(0.0, work.load_seconds * share * n - busy);
+  // Its loader made a batch for each of its devices.
+  auto const loaded_ms = detail::load_ms(measured) * n / static_cast<double>(std::max<Index>(1, measured.shards)) *
+                         (scaling == Scaling::weak ? 1 : static_cast<double>(measured.shards) / n);
+  out.data_seconds = std::max(0.0, loaded_ms / 1e3 - busy);
   out.step_seconds = busy + out.data_seconds;
   out.samples_per_second = out.step_seconds > 0 ? work.samples * share * n / out.step_seconds : 0;
   return out;
@@ -125,10 +153,15 @@ LOCKSTEP_INLINE bool comes_before(Configuration const& a, Configuration const& b
 /// Sets what predictions of a group need, its baseline and its predicted rows.
 LOCKSTEP_INLINE void add_predictions(StudyGroup& group, StudyOptions const& options) {
   auto& all = group.configurations;
-  StudyRun const* source = nullptr;  // the run on the fewest devices that timed its steps
-  for (auto const& one : all)
-    for (auto const& run : one.runs)
-      if (run.workload && !source) source = &run;
+  StudyRun const* source = nullptr;  // the median run on the fewest devices, of those that timed their steps
+  for (auto one = all.begin(); one != all.end() && !source; ++one) {
+    std::vector<StudyRun const*> timed;
+    for (auto const& run : one->runs)
+      if (run.workload) timed.push_back(&run);
+    std::sort(timed.begin(), timed.end(),
+              [](auto const* a, auto const* b) { return a->workload->pass_seconds < b->workload->pass_seconds; });
+    if (!timed.empty()) source = timed[timed.size() / 2];
+  }
   auto const alone =
       std::find_if(all.begin(), all.end(), [](auto const& one) { return one.devices == 1 && one.has_speed(); });
   bool const on_gpus = source && source->backend == CudaSpace::name;
@@ -137,6 +170,8 @@ LOCKSTEP_INLINE void add_predictions(StudyGroup& group, StudyOptions const& opti
   for (auto const& one : all) samples_per_epoch = std::max(samples_per_epoch, one.samples_per_epoch());
   if (source) {
     group.workload = source->workload;
+    if (alone != all.end() && source->workload->ranks == 1)  // repeats and epochs differ from the run's mean step
+      group.workload = calibrated(*source->workload, alone->profile.samples_per_second, group.scaling);
     auto const& work = *group.workload;
     auto const all_samples = work.samples * static_cast<double>(work.ranks);
     auto const samples = [&](Index n) {
@@ -181,7 +216,7 @@ LOCKSTEP_INLINE void add_predictions(StudyGroup& group, StudyOptions const& opti
 }
 
 /// Adds a run that failed to the configuration of a group, if it belongs to one.
-LOCKSTEP_INLINE void add_failure(std::vector<StudyGroup>& groups, MissingRun const& run) {
+LOCKSTEP_INLINE void add_failure(std::vector<StudyGroup>& groups, MissingRun& run) {
   if (!run.entry || !run.failed) return;
   auto const& entry = *run.entry;
   auto const dataset = entry.data.empty() ? entry.example : StudyRun::dataset_name(entry.data);
@@ -200,8 +235,22 @@ LOCKSTEP_INLINE void add_failure(std::vector<StudyGroup>& groups, MissingRun con
     }
     ++at->failed;
     at->message = run.reason;
+    run.is_in_group = true;
     return;
   }
+}
+
+/// Separates runs of models with other numbers of parameters. Repeats with other seeds may differ in it: a vocabulary
+/// depends on which texts are split off for evaluation.
+[[nodiscard]] LOCKSTEP_INLINE std::vector<std::vector<StudyRun>> by_model(std::vector<StudyRun> runs) {
+  std::map<Index, Index> of_seed;  // parameters
+  std::map<Index, std::vector<StudyRun>> models;
+  bool one_model = true;
+  for (auto const& run : runs) one_model &= of_seed.emplace(run.repeat, run.parameters).first->second == run.parameters;
+  for (auto& run : runs) models[one_model ? 0 : run.parameters].push_back(std::move(run));
+  std::vector<std::vector<StudyRun>> out;
+  for (auto& [parameters, alike] : models) out.push_back(std::move(alike));
+  return out;
 }
 
 LOCKSTEP_INLINE StudyGroup group_of(std::vector<StudyRun> runs) {
@@ -209,8 +258,12 @@ LOCKSTEP_INLINE StudyGroup group_of(std::vector<StudyRun> runs) {
   StudyGroup group{.dataset = first.dataset, .title = first.dataset, .slug = {}, .description = {}, .apart = {}};
   group.metric = first.run.metric;
   group.scaling = first.batch_is_global ? Scaling::strong : Scaling::weak;
-  group.description = first.example + ", " + std::to_string(first.parameters) + " parameters, batch " +
-                      std::to_string(first.batch) + (first.batch_is_global ? " over all devices" : " per device") +
+  auto const [least, most] = std::minmax_element(
+      runs.begin(), runs.end(), [](auto const& a, auto const& b) { return a.parameters < b.parameters; });
+  group.description = first.example + ", " + std::to_string(least->parameters) +
+                      (least->parameters == most->parameters ? "" : " to " + std::to_string(most->parameters)) +
+                      " parameters, batch " + std::to_string(first.batch) +
+                      (first.batch_is_global ? " over all devices" : " per device") +
                       (first.precision.empty() || first.precision == "fp32" ? "" : ", " + first.precision) +
                       (first.backend == CudaSpace::name ? ", GPUs" : "");
   std::map<std::string, std::vector<StudyRun>> by_configuration;
@@ -223,6 +276,17 @@ LOCKSTEP_INLINE StudyGroup group_of(std::vector<StudyRun> runs) {
   for (auto& [key, same] : by_configuration) group.configurations.push_back(Configuration::of(std::move(same)));
   std::sort(group.configurations.begin(), group.configurations.end(), comes_before);
   return group;
+}
+
+/// Returns the settings of a run, except its seed, that differ from another's; else the numbers of parameters.
+[[nodiscard]] LOCKSTEP_INLINE std::string differences(StudyRun const& one, StudyRun const& other) {
+  auto seeded = one.run;  // with the other's seed
+  seeded.settings.erase("seed");
+  if (auto const seed = other.run.settings.find("seed"); seed != other.run.settings.end())
+    seeded.settings.insert(*seed);
+  auto const settings = seeded.differences(other.run);
+  if (!settings.empty() || one.parameters == other.parameters) return settings;
+  return "parameters " + std::to_string(one.parameters) + " (" + std::to_string(other.parameters) + ")";
 }
 
 /// Returns names for files that differ between groups.
@@ -263,7 +327,8 @@ LOCKSTEP_INLINE Study Study::of(std::vector<StudyRun> runs, std::vector<MissingR
     if (at == by_group.end()) at = by_group.insert(by_group.end(), {std::move(key), {}});
     at->second.push_back(std::move(run));
   }
-  for (auto& [key, same] : by_group) out.groups.push_back(detail::group_of(std::move(same)));
+  for (auto& [key, same] : by_group)
+    for (auto& alike : detail::by_model(std::move(same))) out.groups.push_back(detail::group_of(std::move(alike)));
   std::stable_sort(out.groups.begin(), out.groups.end(), [](auto const& a, auto const& b) {
     return a.dataset != b.dataset ? a.dataset < b.dataset : a.any_run().batch < b.any_run().batch;
   });
@@ -272,9 +337,9 @@ LOCKSTEP_INLINE Study Study::of(std::vector<StudyRun> runs, std::vector<MissingR
     auto& group = out.groups[i];
     for (std::size_t j = 0; j < i && group.apart.empty(); ++j)
       if (out.groups[j].dataset == group.dataset)
-        group.apart = group.any_run().run.differences(out.groups[j].any_run().run);
+        group.apart = detail::differences(group.any_run(), out.groups[j].any_run());
   }
-  for (auto const& run : out.missing) detail::add_failure(out.groups, run);
+  for (auto& run : out.missing) detail::add_failure(out.groups, run);
   for (auto& group : out.groups) {
     std::stable_sort(group.configurations.begin(), group.configurations.end(), detail::comes_before);
     detail::add_predictions(group, options);

@@ -44,7 +44,7 @@ struct StudyRun {
   /// the file's says only that it holds training data.
   [[nodiscard]] static std::string dataset_name(std::string const& path);
 
-  /// Returns what runs of one table have in common, as a key.
+  /// Returns what runs of one table have in common, as a key; except the number of parameters.
   [[nodiscard]] std::string group_key() const;
 };
 
@@ -54,6 +54,7 @@ struct MissingRun {
   std::string reason;                    ///< sentence: message of a failure, or what can be read of the run
   std::optional<StudyEntry> entry = {};  ///< if a study made the run
   bool failed = false;                   ///< ended with an error; else unfinished or unreadable
+  bool is_in_group = false;              ///< counted by a configuration of a group
 
   /// Describes an unfinished run by its log.
   /// @param why reason for which run.json is not used; may be empty

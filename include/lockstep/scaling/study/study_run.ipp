@@ -134,8 +134,8 @@ LOCKSTEP_INLINE StudyRun StudyRun::read(std::string const& directory, Index warm
 }
 
 LOCKSTEP_INLINE std::string StudyRun::group_key() const {
-  auto key = example + "\n" + data + "\n" + backend + "\n" + precision + "\n" + std::to_string(parameters) + "\n" +
-             std::to_string(batch) + (batch_is_global ? " all" : " each") + "\n";
+  auto key = example + "\n" + data + "\n" + backend + "\n" + precision + "\n" + std::to_string(batch) +
+             (batch_is_global ? " all" : " each") + "\n";
   for (auto const& [name, value] : run.settings)
     if (name != "seed" && name != "precision") key += name + "=" + value + "\n";
   return key;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include <lockstep/core/utf8.hpp>
+#include <lockstep/memory/space.hpp>
 #include <lockstep/scaling/detail/escaped.hpp>
 #include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/study/study_tables.hpp>
@@ -131,7 +132,10 @@ LOCKSTEP_INLINE StudyTable results_table(StudyGroup const& group) {
     table.note += " Predicted rows are not measured: devices with processors of their own, messages of " +
                   detail::rounded(group.fabric.latency_seconds * 1e6, 1) + " us and " +
                   detail::rounded(1e-9 / group.fabric.seconds_per_byte, 2) +
-                  " GB/s. Their memory is that of the largest measured run of the policy.";
+                  " GB/s. Their memory is that of the largest measured run of the policy." +
+                  (group.any_run().backend == HostSpace::name
+                       ? " They leave out what devices of one host share: caches, memory bandwidth and clock."
+                       : "");
   return table;
 }
 
@@ -195,9 +199,11 @@ LOCKSTEP_INLINE std::string study_csv(Study const& study) {
       auto const compute_ms = step.forward_ms + step.backward_ms + step.pass_ms;
       auto const sum_ms = step.data_wait_ms + compute_ms + step.communication_ms + step.optimizer_ms;
       auto const kind = detail::kind_of(*one);
+      auto parameters = one->runs.empty() ? run.parameters : Index{0};
+      for (auto const& each : one->runs) parameters = std::max(parameters, each.parameters);
       std::vector<std::string> cells{group.dataset,
                                      run.example,
-                                     std::to_string(run.parameters),
+                                     std::to_string(parameters),
                                      std::to_string(run.batch),
                                      run.batch_is_global ? "all devices" : "device",
                                      run.precision,
@@ -262,7 +268,8 @@ LOCKSTEP_INLINE std::string study_latex(Study const& study) {
   if (!header.empty() && header[0] >= 'a' && header[0] <= 'z') header[0] = static_cast<char>(header[0] - 'a' + 'A');
   std::string out =
       "% Written by scaling_report. The preamble needs \\usepackage{booktabs}.\n"
-      "\\begin{table}[tbp]\n\\centering\n\\caption{Training speed on several devices.";
+      "\\begin{table}[tbp]\n\\centering\\setlength{\\belowcaptionskip}{6pt}\n\\caption{Training speed on several "
+      "devices.";
   if (repeated) out += " Values are means $\\pm$ standard deviations of repeated runs, or of the epochs of one run.";
   if (predicted) out += " Rows with $\\dagger$ are predicted, not measured.";
   if (predicted_baseline) out += " Without a run on one device, speed-up is relative to a prediction.";
