@@ -63,6 +63,21 @@ TEST_CASE("ranks of one machine compute longer, as its ceiling says") {
   CHECK(four_ranks.efficiency == doctest::Approx((1 / 1.25 + 0.5 / 1.5) / (1.5 / 1.25 + 0.5 * 2 / 1.5)));
 }
 
+TEST_CASE("ranks that take turns wait less for slow ranks, because others compute meanwhile") {
+  Workload const work{.samples = 8, .pass_seconds = 1, .spread_seconds = 0.1};
+  auto const waits = [&](Index ranks, Index cores) {
+    MachineCeiling const ceiling{.cores = cores, .points = {{1, 1, 1}, {cores, 1, 1}}};
+    return predict(work, ranks, CollectiveCost{}, ceiling).slowest_seconds;
+  };
+  auto const order = [](Index i) { return scaling::detail::expected_order(i, 4); };
+  CHECK(order(4) == doctest::Approx(1.049).epsilon(0.001));  // exact: 1.029
+  CHECK(order(1) == doctest::Approx(-order(4)));
+  CHECK(order(3) == doctest::Approx(0.299).epsilon(0.01));  // exact: 0.297
+  CHECK(waits(4, 4) == doctest::Approx(0.1 * order(4)));
+  CHECK(waits(4, 2) == doctest::Approx(0.1 * (order(4) - order(3)) / 2));
+  CHECK(waits(4, 1) == doctest::Approx(0).epsilon(1e-9));
+}
+
 TEST_CASE("a stored ceiling is used again unless another user may have written it") {
   lockstep_test::TemporaryFolder const folder;
   auto const file = folder.path() / MachineCeiling::file_name();

@@ -64,7 +64,7 @@ struct MachineCeiling {
   [[nodiscard]] std::string json() const;
 
   /// Returns the factor by which a pass takes longer on `ranks` ranks of one thread than on one. More ranks than cores
-  /// take turns.
+  /// take turns: they do the work of their ranks without a pause.
   [[nodiscard]] double pass_factor(Index ranks) const { return factor(ranks, &Point::arithmetic); }
   /// Returns the factor for an update of so many bytes of parameters.
   [[nodiscard]] double update_factor(Index ranks, double bytes) const {

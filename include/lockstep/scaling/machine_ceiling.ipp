@@ -69,6 +69,16 @@ LOCKSTEP_INLINE CeilingSample sample_ceiling(std::vector<CeilingWork>& works, In
   return out;
 }
 
+/// Returns the time that ranks lose because of slow ones, if they take turns on fewer cores, as a fraction of what they
+/// would lose with a core each. Waiting ranks leave their core to others: with `cores` of them, cores are idle only
+/// while the last `cores` - 1 ranks compute.
+[[nodiscard]] LOCKSTEP_INLINE double idle_while_waiting(Index ranks, Index cores) noexcept {
+  double idle = 0;
+  for (Index k = 1; k < cores; ++k)  // after the k-th last rank but one has ended, k compute
+    idle += static_cast<double>(cores - k) * (expected_order(ranks - k + 1, ranks) - expected_order(ranks - k, ranks));
+  return idle / static_cast<double>(cores) / expected_maximum(ranks);
+}
+
 LOCKSTEP_INLINE double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -200,6 +210,7 @@ LOCKSTEP_INLINE Prediction predict(Workload const& work, Index ranks, parallel::
   for (auto& part : shared.gradients) part.ready_seconds *= pass;
   shared.optimizer_seconds *= ceiling.update_factor(ranks, bytes) / ceiling.update_factor(work.ranks, bytes);
   shared.other_seconds *= pass;
+  if (ranks > ceiling.cores) shared.spread_seconds *= detail::idle_while_waiting(ranks, ceiling.cores);
   auto out = predict(shared, ranks, cost, scaling, Overlap::none);
   auto alone = work;
   if (work.ranks != 1) {  // one of them alone would be faster

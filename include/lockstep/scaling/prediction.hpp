@@ -63,9 +63,12 @@ struct Prediction {
 
 namespace detail {
 
-/// Returns the expected maximum of n normally distributed step times, in standard deviations above the mean; n is at
-/// least 2. @source Blom's approximation of normal order statistics
-[[nodiscard]] double expected_maximum(Index n) noexcept;
+/// Returns the expected i-th smallest of n normally distributed step times, in standard deviations above the mean.
+/// @param i from 1   @source Blom's approximation of normal order statistics
+[[nodiscard]] double expected_order(Index i, Index n) noexcept;
+
+/// Returns the expected maximum of n of them; n is at least 2.
+[[nodiscard]] inline double expected_maximum(Index n) noexcept { return expected_order(n, n); }
 
 /// Returns the bytes of a part that `times` as many samples touch: all rows except those that every sample misses. An
 /// upper estimate if some rows are more frequent than others.

@@ -4,10 +4,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
 
-LOCKSTEP_INLINE double expected_maximum(Index n) noexcept {
-  auto const share = (static_cast<double>(n) - 0.375) / (static_cast<double>(n) + 0.25);
-  double low = 0, high = 8;  // quantile by bisection
-  for (int i = 0; i < 50; ++i) {
+LOCKSTEP_INLINE double expected_order(Index i, Index n) noexcept {
+  auto const share = (static_cast<double>(i) - 0.375) / (static_cast<double>(n) + 0.25);
+  double low = share < 0.5 ? -8 : 0, high = 8;  // quantile by bisection
+  for (int step = 0; step < 50; ++step) {
     auto const middle = (low + high) / 2;
     (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
   }

@@ -64,7 +64,8 @@ struct StudyGroup {
 
 /// Predicts DataParallel on `devices` devices from a run of it on fewer: the first device sums the gradients of all
 /// others one after another, which takes the measured communication without the wait for the slowest device; it
-/// updates, and one loader feeds all devices.
+/// updates, and one loader feeds all devices, in the measured time for a batch. As for ddp's row next to it, devices
+/// have processors of their own: the ceiling of a machine is not known beyond its own processors.
 [[nodiscard]] Prediction predict_data_parallel(Workload const& work, StepProfile const& measured, Index devices,
                                                Scaling scaling);
 
