@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -58,14 +57,11 @@ int compare(std::vector<std::string> const& directories) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return launch::exit_code_of("compare", [&] {
     std::vector<std::string> const directories(argv + 1, argv + argc);
     if (directories.empty() || directories[0].starts_with("-"))
       throw ConfigError(
           "needs the directories of runs, the baseline first: compare runs/quickstart/single runs/quickstart/ddp");
     return compare(directories);
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "compare: %s\n", error.what());
-    return launch::exit_code(error);
-  }
+  });
 }

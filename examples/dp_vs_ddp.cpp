@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -210,14 +209,11 @@ int compare(Flags const& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return launch::exit_code_of("dp_vs_ddp", [&] {
     app::Command command("dp_vs_ddp [flags] TRAINER [flags of the trainer]: compares DataParallel with ddp");
     Flags flags(command);
     if (flags.parse(command, argc, argv)) return compare(flags);
     std::fputs(command.help().c_str(), stdout);
     return 0;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "dp_vs_ddp: %s\n", error.what());
-    return launch::exit_code(error);
-  }
+  });
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -108,10 +107,5 @@ int report(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return report(argc, argv);
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "report: %s\n", error.what());
-    return launch::exit_code(error);
-  }
+  return launch::exit_code_of("report", [&] { return report(argc, argv); });
 }

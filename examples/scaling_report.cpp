@@ -2,7 +2,6 @@
 // scaling_report ROOT… [flags]: compares all runs below some folders, and writes a page with figures, tables and
 // recommendations, images, CSV and LaTeX.
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -55,10 +54,5 @@ int report(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return report(argc, argv);
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "scaling_report: %s\n", error.what());
-    return launch::exit_code(error);
-  }
+  return launch::exit_code_of("scaling_report", [&] { return report(argc, argv); });
 }

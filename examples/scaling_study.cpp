@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -145,7 +144,8 @@ std::optional<app::StudyTrial> try_run(Flags const& flags, StudyEntry const& ent
     words.insert(words.end(), {"--max-steps", std::to_string(trial_steps), "--save-dir", folder.string()});
     auto const whole = launch::run_program(words, [](int, std::string const&) {});
     if (end.exit_code != 0 || whole.exit_code != 0) {
-      std::printf("note: a short run failed: %s\n", app::failure_of(end.exit_code != 0 ? end : whole).c_str());
+      std::printf("note: a short run of %s failed: %s\n", entry.name.c_str(),
+                  app::failure_of(end.exit_code != 0 ? end : whole).c_str());
       fs::remove_all(folder);
       return std::nullopt;
     }
@@ -208,6 +208,8 @@ void save(StudyEntry const& entry, std::string const& folder) {
 }
 
 void run(StudyEntry& entry, std::string const& place, std::string const& folder) {
+  // A trainer outlives a study that was killed.
+  static_cast<void>(app::SaveDirLock(folder + "/" + entry.name));
   std::error_code error;
   fs::remove_all(folder + "/" + entry.name, error);  // of a run that was not finished
   entry.state = StudyEntry::State::running;
@@ -249,9 +251,9 @@ int study(Flags& flags) {
     estimated += seconds[i];
     left -= seconds[i];
     auto const rest = estimated > 0 && left > 0 ? ", about " + app::duration(left * spent / estimated) + " left" : "";
-    std::printf("%s %s: %s in %s%s\n", place.c_str(), entries[i].name.c_str(),
-                entries[i].state == StudyEntry::State::finished ? "finished" : "failed",
-                app::duration(entries[i].seconds).c_str(), rest.c_str());
+    if (entries[i].state == StudyEntry::State::finished)
+      std::printf("%s %s: finished in %s%s\n", place.c_str(), entries[i].name.c_str(),
+                  app::duration(entries[i].seconds).c_str(), rest.c_str());
     std::fflush(stdout);
   }
 
@@ -273,15 +275,12 @@ int study(Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return launch::exit_code_of("scaling_study", [&] {
     app::Command command(
         "scaling_study TRAINER [flags] [flags of the trainer]: compares policies and numbers of devices");
     Flags flags(command);
     if (flags.parse(command, argc, argv)) return study(flags);
     std::fputs(command.help().c_str(), stdout);
     return 0;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "scaling_study: %s\n", error.what());
-    return launch::exit_code(error);
-  }
+  });
 }

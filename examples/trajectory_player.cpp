@@ -7,8 +7,6 @@
 // A line "begin RETURN OBSERVATION..." begins an episode with the target RETURN. "next REWARD OBSERVATION..." continues
 // it with the reward of the last action. Each answer is the number of an action, or the numbers of a continuous action.
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -18,7 +16,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/collate/collated.hpp>
 #include <lockstep/data/collate/ragged_collate.hpp>
-#include <lockstep/launch/run/run.hpp>
+#include <lockstep/launch/options.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 
 #include "trajectory_transformer/model.hpp"
@@ -121,13 +119,10 @@ bool next_line(std::string& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return launch::exit_code_of("trajectory_player", [&] {
     if (argc != 2) throw ConfigError("give the file of a trained model, SAVE_DIR/checkpoints/….safetensors");
     Player player(argv[1]);
     for (std::string line; next_line(line);) std::cout << player.answer(line) << std::endl;
     return 0;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "trajectory_player: %s\n", error.what());
-    return launch::exit_code(error);
-  }
+  });
 }

@@ -10,6 +10,8 @@ TEST_CASE("invalid input is distinguished from later errors") {
   CHECK(launch::exit_code(DataError("x")) == 2);
   CHECK(launch::exit_code(ShapeError("x")) == 1);
   CHECK(launch::exit_code(RankLost(1, "x")) == 1);
+  CHECK(launch::exit_code_of("test", [] { return 3; }) == 3);
+  CHECK(launch::exit_code_of("test", []() -> int { throw DataError("this message is expected"); }) == 2);
   CHECK(launch::exit_code(std::exception()) == 1);
 }
 

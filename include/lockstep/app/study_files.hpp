@@ -24,9 +24,11 @@ void create_report_folder(std::string const& folder);
 /// Writes report.html, performance_report.txt, comprehensive_summary.csv, summary_table.tex, and each figure as SVG
 /// and, by gnuplot, as PNG. Files of these names are replaced.
 /// @param gnuplot path of the program; if it is empty, a note says how to install it
+/// @param latex path of a LaTeX program, which is not started; if it is empty, a note says how to install it
 /// @throws ConfigError if the folder cannot be written
 [[nodiscard]] StudyFiles write_study_files(scaling::Study const& study, std::string const& folder,
-                                           std::string const& gnuplot = find_program("gnuplot"));
+                                           std::string const& gnuplot = find_program("gnuplot"),
+                                           std::string const& latex = find_program("pdflatex"));
 
 }}}  // namespace lockstep::app
 

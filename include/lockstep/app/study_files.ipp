@@ -28,7 +28,7 @@ LOCKSTEP_INLINE std::string find_program(std::string const& name) {
 LOCKSTEP_INLINE void create_report_folder(std::string const& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error && !std::filesystem::is_directory(folder))
+  if (std::error_code other; error && !std::filesystem::is_directory(folder, other))
     throw ConfigError(folder + ": cannot be created: " + error.message() + "; name another folder with --out");
   try {
     static_cast<void>(AtomicFile(folder + "/report.html"));
@@ -38,7 +38,7 @@ LOCKSTEP_INLINE void create_report_folder(std::string const& folder) {
 }
 
 LOCKSTEP_INLINE StudyFiles write_study_files(scaling::Study const& study, std::string const& folder,
-                                             std::string const& gnuplot) {
+                                             std::string const& gnuplot, std::string const& latex) {
   create_report_folder(folder);
   StudyFiles out;
   auto const write = [&](std::string const& name, std::string const& text) {
@@ -71,6 +71,9 @@ LOCKSTEP_INLINE StudyFiles write_study_files(scaling::Study const& study, std::s
   }
   write("comprehensive_summary.csv", scaling::study_csv(study));
   write("summary_table.tex", scaling::study_latex(study));
+  if (latex.empty())
+    out.notes.emplace_back(
+        "summary_table.tex needs LaTeX, which is not here; to install it: apt-get install texlive-latex-recommended");
   write("performance_report.txt", scaling::study_text(study));
   out.html = write("report.html", scaling::study_html(study));
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
@@ -16,6 +17,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 /// Returns the exit code for an error: 2 for wrong input (ConfigError, DataError), 1 for any other.
 [[nodiscard]] inline int exit_code(std::exception const& error) noexcept {
   return dynamic_cast<ConfigError const*>(&error) || dynamic_cast<DataError const*>(&error) ? 2 : 1;
+}
+
+/// Calls the main function of a program. Prints the message of an exception to the standard error stream, as
+/// "PROGRAM: message".
+/// @returns the function's exit code, or that of the exception
+template <class Main>
+[[nodiscard]] int exit_code_of(char const* program, Main const& main) {
+  try {
+    return main();
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return exit_code(error);
+  }
 }
 
 /// Effect of a signal that asks a run to stop.

@@ -231,11 +231,16 @@ class GroupFindings {
                                  ? "Use dp if one process is easier to start or debug, and ddp for several hosts."
                                  : std::string("Use ") + (ratio > 1 ? "ddp." : "dp on one host, and ddp for several.");
     if (dp8 && ddp8 && dp8->speed_up.is_known() && ddp8->speed_up.is_known() && dp8 != &dp && ddp8 != &ddp) {
-      bool const better = ddp8->speed_up.mean > dp8->speed_up.mean;
+      auto const of_dp = dp8->speed_up.mean, of_ddp = ddp8->speed_up.mean, most = std::max(of_dp, of_ddp),
+                 least = std::min(of_dp, of_ddp);
+      bool const alike = most < 1.1 * least;  // predictions are not more exact
       finding.recommendation +=
-          " On " + std::to_string(StudyGroup::predicted_devices) + " devices, " + (better ? "ddp" : "dp") +
-          " is predicted to be faster: " + rounded(better ? ddp8->speed_up.mean : dp8->speed_up.mean, 1) + " against " +
-          rounded(better ? dp8->speed_up.mean : ddp8->speed_up.mean, 1) + " times one device.";
+          " On " + std::to_string(StudyGroup::predicted_devices) + " devices, " +
+          (alike ? std::string("both are predicted to be about as fast: dp ") + rounded(of_dp, 1) + " and ddp " +
+                       rounded(of_ddp, 1)
+                 : std::string(of_ddp > of_dp ? "ddp" : "dp") + " is predicted to be faster: " + rounded(most, 1) +
+                       " against " + rounded(least, 1)) +
+          " times one device.";
     }
   }
 
