@@ -9,6 +9,7 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -327,6 +328,7 @@ int main(int argc, char** argv) {
     }
     return role->second({argv + 2, argv + argc});
   }
+  std::signal(SIGPIPE, SIG_IGN);  // a request to a peer that has ended fails, and the next line reports it
   try {
     return run({argc, argv});
   } catch (std::exception const& error) {

@@ -74,14 +74,19 @@ struct MachineCounters {
   static constexpr char const* started = "started_s";         ///< since the program's start
 };
 
+/// Zero at the first call of the program: times of different benchmarks are comparable.
+inline double seconds_since_first_call() {
+  static double const first = lockstep::Clock::seconds();
+  return lockstep::Clock::seconds() - first;
+}
+
 /// Registers a benchmark. Each run has the counters of MachineCounters, and an exception of `body` is the run's error.
 /// The part `peer:NAME` in a name marks a peer of the benchmark without that part; `engine:NAME` marks variants that
 /// have their peers in common.
 template <class Body>
 auto* add(std::string const& name, Body body) {
   return benchmark::RegisterBenchmark(name.c_str(), [body = std::move(body)](benchmark::State& state) mutable {
-    static double const first = lockstep::Clock::seconds();
-    auto const started = lockstep::Clock::seconds() - first;
+    auto const started = seconds_since_first_call();
     auto const before = Probe::measure();
     try {
       body(state);
