@@ -352,12 +352,15 @@ template <class T>
   }
 }
 
-/// Replaces `length` bits of `b` by bits of `a`, from `begin` on.
-[[nodiscard]] inline std::uint64_t insert(std::uint64_t a, std::uint64_t b, std::uint64_t begin, std::uint64_t length) {
+/// Replaces `length` bits of `b`, which has `bits` bits, by bits of `a`, from `begin` on.
+[[nodiscard]] inline std::uint64_t insert(unsigned bits, std::uint64_t a, std::uint64_t b, std::uint64_t begin,
+                                          std::uint64_t length) {
   begin &= 255u;
-  if (begin >= 32) return b & 0xffffffffu;
-  auto const mask = ((std::uint64_t{1} << std::min<std::uint64_t>(length & 255u, 32)) - 1) << begin;
-  return ((b & ~mask) | (a << begin & mask)) & 0xffffffffu;
+  length &= 255u;
+  auto const all = ~std::uint64_t{0} >> (64 - bits);
+  if (begin >= bits) return b & all;
+  auto const mask = (length >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1) << begin;
+  return ((b & ~mask) | (a << begin & mask)) & all;
 }
 
 /// Selects for each bit the bit of the table with the three operands' bits as index.

@@ -30,6 +30,16 @@ TEST_CASE("integer instructions follow the PTX manual") {
   CHECK(evaluate("shr.u32 %r4, %r1, %r2;", 0x80000000u, 31) == 1);
   CHECK(evaluate("prmt.b32 %r4, %r1, %r2, 0x1054;", 0x33221100u, 0x77665544u) == 0x11005544u);
   CHECK(evaluate("bfi.b32 %r4, %r1, %r2, 8, 4;", 0xffu, 0) == 0xf00u);
+  auto const insert_64 = [](std::string const& position, std::string const& half) {
+    return evaluate("cvt.u64.u32 %rd5, %r1;\ncvt.u64.u32 %rd6, %r2;\nbfi.b64 %rd7, %rd5, %rd6, " + position +
+                        ";\nshr.u64 %rd7, %rd7, " + half + ";\ncvt.u32.u64 %r4, %rd7;",
+                    0x12345678u, 0x9abcdef0u);
+  };
+  CHECK(insert_64("32, 32", "0") == 0x9abcdef0u);
+  CHECK(insert_64("32, 32", "32") == 0x12345678u);
+  CHECK(insert_64("0, 64", "0") == 0x12345678u);
+  CHECK(insert_64("60, 64", "32") == 0x80000000u);
+  CHECK(insert_64("64, 4", "0") == 0x9abcdef0u);
   CHECK(evaluate("bmsk.clamp.b32 %r4, %r1, %r2;", 30, 8) == 0xc0000000u);
   CHECK(evaluate("clz.b32 %r4, %r1;", 0) == 32);
   CHECK(evaluate("lop3.b32 %r4, %r1, %r2, %r3, 0xca;", 0xff00ff00u, 0x12345678u, 0x9abcdef0u) == 0x12bc56f0u);

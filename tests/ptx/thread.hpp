@@ -204,7 +204,7 @@ class Thread {
           set(how.to[0], (from(2) & 1) != 0 ? from(0) : from(1));
           break;
         case Op::bfi:
-          set(how.to[0], insert(from(0), from(1), from(2), from(3)));
+          set(how.to[0], insert(static_cast<unsigned>(size_of(how.type) * 8), from(0), from(1), from(2), from(3)));
           break;
         default:
           set(how.to[0], compute(how, from(0), from(1), from(2), carry_));
