@@ -69,7 +69,8 @@ TEST_CASE("damaged and unreadable files are refused with file and reason") {
   refused(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,), }", "abcd"), "the fortran_order \"1\"");
   refused(npy_of("|V2", "(2,)", "abcd"), "bfloat16 as ml_dtypes saves it");
   refused(npy("{'descr': '<f4', 'fortran_order': False, }", "abcd"), "lacks descr or shape");
-  refused(npy("{'descr': [('a', '<f4')], 'shape': (1,), }", "abcd"), "no '''");
+  refused(npy("{'descr': [('a', '<f4')], 'shape': (1,), }", "abcd"), "are records of several fields");
+  refused(npy("{descr: '<f4', }", "abcd"), "no '''");
   refused(npy("{'colour': 'red', }", ""), "the key \"colour\"");
   for (auto const* key : {"'descr': '<f4', ", "'fortran_order': False, ", "'shape': (1,), "})
     refused(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), " + std::string(key) + "}", "abcd"), "twice");

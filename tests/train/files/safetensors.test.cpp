@@ -357,6 +357,35 @@ TEST_CASE("metadata that cannot be saved or read again is refused, and no file a
   CHECK(train::load_text(folder / "p", "\xc3\xa9") == zero + "\x7f\xf0\x9f\x98\x80");
 }
 
+namespace {
+struct Named {
+  std::string name;
+  nn::Parameter parameter{{2}, {}};
+  void visit(auto&& each) { each(name.c_str(), parameter); }
+};
+}  // namespace
+
+TEST_CASE("a parameter whose name a file cannot hold is refused, and others are loaded by their names") {
+  lockstep_test::TemporaryFolder const folder;
+  for (std::string const name : {"__metadata__", "caf\xe9", "a \"b\"\n\\", "caf\xc3\xa9"}) {
+    CAPTURE(name);
+    Named model{name};
+    auto const layout = nn::ParameterLayout::of(model);
+    std::vector<float> const values{1, 2};
+    if (name == "__metadata__" || utf8_prefix(name) < name.size()) {
+      CHECK_THROWS_WITH_AS(train::save_parameters(folder / "p", layout, values),
+                           doctest::Contains("name it otherwise in the model's visit"), ConfigError);
+      CHECK_FALSE(std::filesystem::exists(folder / "p"));
+      continue;
+    }
+    train::save_parameters(folder / "p", layout, values);
+    std::vector<float> loaded(2);
+    train::load_parameters(folder / "p", layout, loaded);
+    CHECK(loaded == values);
+    std::filesystem::remove(folder / "p");
+  }
+}
+
 TEST_CASE("parameters are not written to a pipe or a device, which would have no header") {
   auto const saved = filled();
   CHECK_THROWS_WITH_AS(train::save_parameters("/dev/null", saved.layout, saved.values),

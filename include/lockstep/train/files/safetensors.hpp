@@ -98,7 +98,7 @@ enum class SavedNumbers {
 
 /// Writes a file atomically. The first bytes are written last, so that `path` must not be a pipe. A part is checked,
 /// summed and written while it is in the cache.
-/// @throws ConfigError if other programs cannot read a header of that length
+/// @throws ConfigError if other programs cannot read a header of that length, or a name in it
 /// @throws NotFinite by SavedNumbers::finite; no file appears
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,

@@ -50,6 +50,10 @@ LOCKSTEP_INLINE std::string safetensors_header(std::string const& path, nn::Para
   out.member(checksums_key, checksums.end_object().text()).end_object();
   std::size_t begin = 0;
   for_tensors(layout, &none, &none, placeholder, [&](std::string const& name, auto const& entry, float const*) {
+    if (name == "__metadata__" || utf8_prefix(name) < name.size())
+      throw ConfigError(path + ": the parameter \"" + name + "\" has a name that " +
+                        (name == "__metadata__" ? "the format reserves" : "is not UTF-8") +
+                        ", so that no program could load it; name it otherwise in the model's visit");
     auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
     out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
     out.member("data_offsets", std::array{begin, end}).end_object();

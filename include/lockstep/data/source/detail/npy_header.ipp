@@ -11,6 +11,8 @@ LOCKSTEP_INLINE NpyHeader::NpyHeader(DataFile const& file, std::string_view text
     take(':');
     if (key == "descr") {
       expect_first(has_type_, key);
+      if (try_take('['))
+        fail("its elements are records of several fields (a structured dtype); save each field as an array of its own");
       descr(quoted());
     } else if (key == "fortran_order") {
       expect_first(has_order_, key);
