@@ -237,6 +237,22 @@ TEST_CASE("16-bit parameters are read as floats") {
   CHECK(load("BF16", 0x4170) == 15);
 }
 
+TEST_CASE("metadata of other programs that are no strings do not matter to the parameters") {
+  TemporaryFolder folder;
+  Arena<Other> other;
+  std::string const header =
+      R"({"__metadata__":{"step":7,"format":"pt","more":{"a":null}},"scale":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  auto bytes = file_of(header, 4, header.size());
+  float const value = 3;
+  std::memcpy(&bytes[bytes.size() - 4], &value, 4);
+  lockstep_test::write_file(folder / "p", bytes);
+  train::load_parameters(folder / "p", other.layout, other.values);
+  CHECK(other.values[0] == 3);
+  CHECK(train::load_text(folder / "p", "format") == "pt");
+  CHECK_THROWS_WITH_AS(static_cast<void>(train::load_text(folder / "p", "step")),
+                       doctest::Contains("no string \"step\" was saved"), DataError);
+}
+
 TEST_CASE("damaged and hostile files are refused with a sentence, and no byte beyond their end is read") {
   TemporaryFolder folder;
   auto const path = folder / "p";

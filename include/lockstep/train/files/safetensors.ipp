@@ -172,7 +172,8 @@ LOCKSTEP_INLINE void SafetensorsFile::take(std::string const& path, Index at, st
 LOCKSTEP_INLINE Metadata SafetensorsFile::metadata() const {
   Metadata out;
   if (auto const* texts = header.find("__metadata__"))
-    for (auto const& [name, value] : texts->object()) out.emplace_back(name, value.string());
+    for (auto const& [name, value] : texts->object())
+      if (value.is<std::string>()) out.emplace_back(name, value.string());  // other programs save numbers, too
   return out;
 }
 
