@@ -11,6 +11,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

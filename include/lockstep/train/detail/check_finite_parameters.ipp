@@ -5,15 +5,18 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 LOCKSTEP_INLINE std::optional<std::size_t> first_not_finite(std::span<float const> numbers) noexcept {
-  constexpr std::size_t block = 1024;  // a fixed length, so that the loop is vectorized
-  constexpr std::int32_t magnitude = 0x7fffffff, largest = 0x7f7fffff;
-  std::size_t at = 0;
-  for (; at + block <= numbers.size(); at += block) {
-    auto const* const here = numbers.data() + at;
-    std::int32_t bad = 0;
-    for (std::size_t i = 0; i < block; ++i) bad |= (std::bit_cast<std::int32_t>(here[i]) & magnitude) > largest ? 1 : 0;
-    if (bad != 0) break;
-  }
+  auto at = with_best_instructions([first = numbers.data(), size = numbers.size()] {
+    constexpr std::size_t block = 1024;  // a fixed length, so that the loop is vectorized
+    constexpr std::int32_t magnitude = 0x7fffffff, largest = 0x7f7fffff;
+    std::size_t begin = 0;
+    for (; begin + block <= size; begin += block) {
+      std::int32_t bad = 0;
+      for (std::size_t i = begin; i < begin + block; ++i)
+        bad |= (std::bit_cast<std::int32_t>(first[i]) & magnitude) > largest ? 1 : 0;
+      if (bad != 0) break;
+    }
+    return begin;  // all before it are finite
+  });
   for (; at < numbers.size(); ++at)
     if (!std::isfinite(numbers[at])) return at;
   return std::nullopt;
