@@ -160,6 +160,9 @@ void check_vocabulary(Options const& options, data::TokenCache const& texts) {
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
+  if (options.encoding != "utf-8" && (options.data.empty() || options.data.starts_with(by_pattern)))
+    throw ConfigError("--encoding " + options.encoding +
+                      ": applies to CSV files, and text files by pattern are read as bytes; leave it out");
   auto const texts = prepared(options, stdout, true);
   app::check_samples(options, texts.training_size());
   check_vocabulary(options, texts);

@@ -92,6 +92,7 @@ TEST_CASE("unreadable data are refused with file, line and expected value") {
       {{"--data", short_row, "--nproc", "3"}, {"short_row.csv", "21"}},
       {{"--data", short_row, "--parallel", "ddp", "--devices", "3"}, {"short_row.csv", "21"}},
       {{"--data", "files:one"}, {"\"one\"", "NAME=GLOB"}},
+      {{"--data", "files:one", "--encoding", "latin-1"}, {"--encoding latin-1", "leave it out"}},
       {{"--data", "files:one=" + (folder / "nothing*")}, {"nothing*"}},
       {{"--data", "files:one=" + (folder / "g*.csv")}, {"at least two"}},
   };
