@@ -337,7 +337,7 @@ class Trainer {
     fit.before_step();
     for (auto micro = begin; micro < end; ++micro)
       micro_step(feed, plan.trainer_epoch(before), micro == begin, micro + 1 == end, options, fit.record(),
-                 [&](auto... moments) { fit.after_micro_step(moments...); });
+                 fit.pass_meter(), [&](auto... moments) { fit.after_micro_step(moments...); });
     auto const rate = optimizer_.learning_rate * fit.rate_factor();
     bool const compares = fit.compares_replicas();
     if (compares) train::detail::compare_replicas(session_, train::detail::ComparisonTime::before_update, before);
@@ -380,7 +380,8 @@ class Trainer {
     train::detail::start_loader<typename Session::DeviceReplica>(loader, split(), epoch, plan.begin(record.steps),
                                                                  epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
-    micro_step(feed, epoch, true, false, options, record, [](auto...) {});
+    train::detail::PassMeter unused;
+    micro_step(feed, epoch, true, false, options, record, unused, [](auto...) {});
     train::detail::each_evaluation(evaluation,
                                    [&](std::string const& prefix, auto const& each) { evaluate(prefix, each, 1); });
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
@@ -388,18 +389,18 @@ class Trainer {
 
   template <class Feed, class RecordTimes>
   void micro_step(Feed& feed, Index epoch, bool first, bool last, FitOptions const& options, train::RunRecord& record,
-                  RecordTimes const& record_times) {
+                  train::detail::PassMeter& meter, RecordTimes const& record_times) {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
-    auto const processor = Clock::thread_seconds();
+    meter.begin_pass();
     if (first) record.pass_began = began;
     train::detail::with_sample_name(feed.held(), [&] {
       session_.micro_step(
           batches, {mix(state_.seed, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
     });
-    record.load.compute_seconds += Clock::thread_seconds() - processor;
     auto const queued = Clock::seconds();
+    meter.end_pass(queued - began);
     feed.send_next();
     auto const sent = Clock::seconds();
     record.data_wait_seconds += (began - asked) + (sent - queued);

@@ -26,6 +26,7 @@
 #include <lockstep/train/trainer/detail/check_learning.hpp>
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
+#include <lockstep/train/trainer/detail/pass_meter.hpp>
 #include <lockstep/train/trainer/detail/recent_rate.hpp>
 #include <lockstep/train/trainer/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/trainer/detail/tracing.hpp>
@@ -81,9 +82,8 @@ class EvaluationTracker {
 class LoadMeter {
  public:
   void begin(data::LoaderStats const& loader);
-  /// Adds a step whose forward and backward took so much processor time since `begin`.
-  void after_step(double compute_seconds) noexcept;
-  /// Completes `load`, which has the compute_seconds.
+  [[nodiscard]] PassMeter& passes() noexcept { return passes_; }
+  /// Sets `load`.
   void end(RankLoad& load, data::LoaderStats const& loader, int threads) const;
 
  private:
@@ -92,8 +92,7 @@ class LoadMeter {
 
   double queued_ = 0, loader_ = 0, throttled_ = 0;
   Index looks_ = 0, locked_ = 0;
-  double compute_ = 0, last_ = 0, differences_ = 0;  // processor seconds: so far, of the last step, |between steps|
-  Index steps_ = 0;
+  PassMeter passes_;
 };
 
 /// State of a running fit: its plan, record, decisions, observers and checkpoints. The trainer makes the steps and
@@ -111,6 +110,7 @@ class RunningFit {
 
   [[nodiscard]] FitPlan const& plan() const noexcept { return plan_; }
   [[nodiscard]] RunRecord& record() noexcept { return record_; }
+  [[nodiscard]] PassMeter& pass_meter() noexcept { return load_.passes(); }
   [[nodiscard]] bool is_complete() const noexcept { return record_.steps >= plan_.steps || tracker_.stops_early(); }
   /// Returns whether the resumed run is already complete.
   [[nodiscard]] bool was_complete() const noexcept { return record_.resumed() > 0 && is_complete(); }

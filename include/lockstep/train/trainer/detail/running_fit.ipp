@@ -48,6 +48,7 @@ LOCKSTEP_INLINE bool EvaluationTracker::stops_early() const noexcept {
 }
 
 LOCKSTEP_INLINE void LoadMeter::begin(data::LoaderStats const& loader) {
+  passes_.start();
   queued_ = queued_seconds();
   throttled_ = throttled_seconds();
   loader_ = seconds_of(loader);
@@ -55,16 +56,9 @@ LOCKSTEP_INLINE void LoadMeter::begin(data::LoaderStats const& loader) {
   locked_ = loader.locked;
 }
 
-LOCKSTEP_INLINE void LoadMeter::after_step(double compute_seconds) noexcept {
-  auto const step = compute_seconds - std::exchange(compute_, compute_seconds);
-  if (++steps_ > 2) differences_ += std::abs(step - last_);  // the first step gets memory
-  last_ = step;
-}
-
 LOCKSTEP_INLINE void LoadMeter::end(RankLoad& load, data::LoaderStats const& loader, int threads) const {
-  // For a normal distribution, from the mean difference of two values, which slow changes and outliers affect little.
-  constexpr double deviations = 0.8862269254527580;  // sqrt(pi) / 2
-  if (steps_ > 2) load.deviation_seconds = deviations * differences_ / static_cast<double>(steps_ - 2);
+  load.compute_seconds = passes_.processor_seconds();
+  load.deviation_seconds = passes_.deviation_seconds();
   load.queued_seconds = queued_seconds() - queued_;
   load.throttled_seconds = throttled_seconds() - throttled_;
   load.loader_seconds = std::max(0.0, seconds_of(loader) - loader_);
@@ -152,7 +146,7 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   epoch_loss_ += loss;
   record_.train_loss = epoch_loss_.mean();
   record_.add_step(now - step_began_, plan_.samples(step));
-  load_.after_step(record_.load.compute_seconds);
+  load_.passes().end_step();
   auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
   save_if_throws([&] {
     for (auto* observer : options_.observers) observer->step(report);
