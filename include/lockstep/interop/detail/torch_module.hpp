@@ -328,7 +328,7 @@ class TorchReplica {
         else
           of.gradient.add_(dense);
       }
-      context_->used(*of.parameter);
+      context_->finish_use(*of.parameter);
     } catch (...) {
       error_ = std::current_exception();
     }
