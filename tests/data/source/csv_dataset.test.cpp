@@ -589,19 +589,19 @@ TEST_CASE("columns that pandas numbers from 0 are a header if there are at least
 
 TEST_CASE("fields are converted from another encoding, and bytes that are not UTF-8 are refused with their line") {
   std::string content;
-  for (int i = 0; i < 50000; ++i) content += std::to_string(i) + ",caf\xe9,\"la f\xeate\n\"\n";
+  for (int i = 0; i < 2000; ++i) content += std::to_string(i) + ",caf\xe9,\"la f\xeate\n\"\n";
   auto const path = put("latin.csv", content);
   for (int const threads : {1, 4}) {
     data::CsvDataset<News> const rows(path,
                                       {.header = data::CsvHeader::none, .encoding = "latin-1", .threads = threads});
-    REQUIRE(rows.size() == 50000);
-    CHECK(rows.get(49999).label == 49999);
-    CHECK(rows.get(49999).title == "caf\u00e9");
-    CHECK(rows.get(49999).text == "la f\u00eate\n");
+    REQUIRE(rows.size() == 2000);
+    CHECK(rows.get(1999).label == 1999);
+    CHECK(rows.get(1999).title == "caf\u00e9");
+    CHECK(rows.get(1999).text == "la f\u00eate\n");
   }
   std::string const good = "1,a,b\n";
   std::string many;
-  while (many.size() < (std::size_t{5} << 19)) many += good;
+  while (many.size() < (std::size_t{9} << 17)) many += good;
   auto const last = many.size() / good.size() + 1;
   auto const bad = put("bad.csv", many + "2,caf\xe9,c\n" + good);
   for (int const threads : {1, 4})
