@@ -26,7 +26,7 @@ class DataFile {
  public:
   /// @throws DataError if it cannot be opened or is not a regular file
   explicit DataFile(std::string path);
-  /// Takes an open file, whose content stands for that of `path`.
+  /// Takes an open file that has the content of `path`, converted.
   DataFile(std::string path, FileDescriptor file);
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }

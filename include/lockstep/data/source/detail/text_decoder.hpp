@@ -13,7 +13,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-/// What a reader of text does with the bytes of a file.
+/// Treatment of the bytes of a text file.
 enum class Decoding {
   check,    ///< they must be UTF-8
   none,     ///< they are delivered as they are
