@@ -35,7 +35,7 @@ TEST_CASE("every long step is measured, and of short steps as many as take 0.1 %
   CHECK(steps(meter, 160, 1, 1e-9) == 10);  // one of 16, however short
 }
 
-TEST_CASE("measured steps stand for all in the processor time") {
+TEST_CASE("the processor time of all steps is estimated from the measured ones") {
   PassMeter meter;
   meter.start();
   constexpr double work = 20e-6;
