@@ -66,7 +66,7 @@ TEST_CASE("the LaTeX table is escaped, says n/a, and compiles") {
   TemporaryFolder const folder;
   auto const latex = study_latex(saved(folder));
   CHECK(contains(latex, "{\\textit{a\\_b, 50\\% \\& ''c''}, batch 32 per device} \\\\\nsingle & 1 & "));
-  CHECK(contains(latex, "& $1050 \\pm 71$ & $1.00 \\pm 0.00$ &"));
+  CHECK(contains(latex, "& $1050 \\pm 71$ & $1.00$ &"));
   CHECK(contains(latex, "ddp$^\\dagger$ & 8 & "));
   CHECK(contains(latex, "& n/a \\\\\n"));
   if (std::system("command -v pdflatex >/dev/null") != 0) return skip(Need::latex, "the table is not compiled");
