@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/core/sha256.hpp>
 
 #include "../../temporary_folder.hpp"
 #include "array_files.hpp"
@@ -34,7 +36,7 @@ std::string const columns =
 std::string entry(std::string const& name, int samples, std::string const& what = columns,
                   std::string const& compression = "null") {
   return R"({"version":2,"format":"mds","compression":)" + compression + R"(,"hashes":[],"raw_data":{"basename":")" +
-         name + R"(","bytes":1,"hashes":{}},"samples":)" + std::to_string(samples) +
+         name + R"(","hashes":{}},"samples":)" + std::to_string(samples) +
          R"(,"size_limit":67108864,"zip_data":null,)" + what + "}";
 }
 struct Folder : TemporaryFolder {
@@ -85,6 +87,44 @@ TEST_CASE("shards are read from folders below the index, as merged indices name 
   REQUIRE(mds.size() == 3);
   CHECK(mds.get(1).text("caption") == "two");
   CHECK(mds.get(2).text("caption") == "drei");
+}
+
+TEST_CASE("a shard of another size or content than the index says is refused") {
+  Folder const folder;
+  auto const indexed = [&](std::string const& fields, data::MdsCheck check = data::MdsCheck::sizes) {
+    auto text = entry("shard.00000.mds", 2);
+    text.replace(text.find(R"("hashes":{})"), 11, fields);
+    write_file(folder / "index.json", R"({"version":2,"shards":[)" + text + "]}");
+    return data::MdsDataset(folder.path().string(), check).size();
+  };
+  auto const refused = [&](std::string const& fields, char const* why, data::MdsCheck check = data::MdsCheck::sizes) {
+    CHECK_THROWS_WITH_AS(indexed(fields, check), doctest::Contains(why), DataError);
+  };
+  auto const content = read_file(folder / "shard.00000.mds");
+  auto const bytes = std::to_string(content.size());
+  CHECK(indexed(R"("bytes":)" + bytes) == 2);
+  CHECK(indexed(R"("bytes":null)") == 2);
+  refused(R"("bytes":1)", ("has " + bytes + " bytes, and the index says 1;").c_str());
+  refused(R"("bytes":-1)", "the index says -1;");
+  refused(R"("bytes":"60")", "an integer");
+
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(content)));
+  auto const right = R"("hashes":{"sha1":"?","sha256":")" + hex(hash.digest()) + "\"}";
+  auto const wrong = R"("hashes":{"sha256":")" + std::string(64, '0') + "\"}";
+  auto const check = data::MdsCheck::hashes;
+  CHECK(indexed(right, check) == 2);
+  CHECK(indexed(wrong) == 2);
+  refused(wrong, "has another SHA-256 than the index says", check);
+  refused(R"("hashes":{"sha256":1})", "a string", check);
+  for (auto const* none : {R"("hashes":{})", R"("hashes":[])", R"("hashes":null)", R"("hashes":{"sha1":"?"})"})
+    refused(none, "has no SHA-256 in the index", check);
+  for (std::size_t at = 0; at < content.size(); ++at) {  // any byte
+    auto damaged = content;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    write_file(folder / "shard.00000.mds", damaged);
+    CHECK_THROWS_AS(indexed(right, check), DataError);
+  }
 }
 
 TEST_CASE("unreadable files are refused by name") {

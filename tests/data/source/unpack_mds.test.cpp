@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/core/sha256.hpp>
 #include <lockstep/data/source/mds_dataset.hpp>
 
 #include "../../temporary_folder.hpp"
@@ -29,13 +31,13 @@ std::string shard(std::string const& value) {
   return std::string(reinterpret_cast<char const*>(numbers), sizeof numbers) + value;
 }
 struct Folder : TemporaryFolder {
-  void index(std::size_t bytes, std::string const& compression = "zstd:7",
-             std::string const& zip = "shard.mds.zstd") const {
+  void index(std::size_t bytes, std::string const& compression = "zstd:7", std::string const& zip = "shard.mds.zstd",
+             std::string const& zip_fields = "") const {
     write_file(*this / "index.json",
                R"({"version":2,"shards":[{"version":2,"format":"mds","compression":")" + compression +
                    R"(","raw_data":{"basename":"shard.mds","bytes":)" + std::to_string(bytes) +
-                   R"(},"samples":1,"zip_data":{"basename":")" + zip +
-                   R"("},"column_names":["x"],"column_encodings":["str"],"column_sizes":[null]}]})");
+                   R"(},"samples":1,"zip_data":{"basename":")" + zip + "\"" + zip_fields +
+                   R"(},"column_names":["x"],"column_encodings":["str"],"column_sizes":[null]}]})");
   }
   [[nodiscard]] std::string name() const { return path().string(); }
 };
@@ -97,4 +99,17 @@ TEST_CASE("shards that cannot be decompressed are refused by name and leave no f
   refused(whole, "is compressed with gz");
   folder.index(plain.size(), "zstd", "../shard.mds.zstd");
   refused(whole, "must be in the folder of its index or below it");
+  auto const with_zip = [&](std::string const& fields) {
+    folder.index(plain.size(), "zstd", "shard.mds.zstd", fields);
+  };
+  with_zip(R"(,"bytes":1)");
+  refused(whole, "shard.mds.zstd: has ");
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(whole)));
+  auto const right = R"(,"hashes":{"sha256":")" + hex(hash.digest()) + "\"}";
+  with_zip(right);
+  refused(packed(shard("some text, some text, some texT")), "has another SHA-256 than the index says");
+  with_zip(right + R"(,"bytes":)" + std::to_string(whole.size()));
+  write_file(folder / "shard.mds.zstd", whole);
+  CHECK(data::MdsDataset(data::unpack_mds(folder.name())).size() == 1);
 }

@@ -25,16 +25,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
+/// What an `MdsDataset` compares with the index when it opens shards.
+enum class MdsCheck {
+  sizes,   ///< The size of each shard.
+  hashes,  ///< Also the SHA-256 of each shard, which reads all data once. The index must have it.
+};
+
 /// Reads a folder of MDS shards (version 2, as written by MosaicML's Streaming), uncompressed or unpacked with
 /// unpack_mds. The constructor reads the shards' tables; then a sample is one read. Up to 256 shards stay open; with
 /// more shards, each `get` opens its shard. Copies share all data. Thread-safe.
-/// @throws DataError if index or shards are damaged or compressed, or hold pickled columns, which are programs, not
-/// data
+/// @throws DataError if index or shards are damaged or compressed, do not belong together, or hold pickled columns,
+/// which are programs, not data
 /// @source MosaicML Streaming: index.json; shard: u32 n, u32 offsets[n + 1], the columns as JSON, samples; sample: u32
 /// sizes of the values that vary, values
 class MdsDataset {
  public:
-  explicit MdsDataset(std::string const& folder);
+  explicit MdsDataset(std::string const& folder, MdsCheck check = MdsCheck::sizes);
 
   [[nodiscard]] Index size() const noexcept { return shared_->ends.back(); }
   [[nodiscard]] MdsSample get(Index i) const;
@@ -64,7 +70,7 @@ class MdsDataset {
   static MdsSample::Columns columns(json::Value const& shard, std::string const& path);
   /// Reads the table of samples in pieces, and checks it.   @throws DataError if it does not fit its shard
   static std::vector<std::uint32_t> offsets(detail::DataFile const& file, std::uint64_t samples);
-  static void add(Shared& shared, std::string const& folder, json::Value const& shard, bool keep_open);
+  static void add(Shared& shared, std::string const& folder, json::Value const& shard, MdsCheck check, bool keep_open);
 
   std::shared_ptr<Shared const> shared_;
 };

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-LOCKSTEP_INLINE MdsDataset::MdsDataset(std::string const& folder) {
+LOCKSTEP_INLINE MdsDataset::MdsDataset(std::string const& folder, MdsCheck check) {
   auto shared = std::make_shared<Shared>();
   auto const path = folder + "/index.json";
   detail::DataFile const file(path);
@@ -13,7 +13,7 @@ LOCKSTEP_INLINE MdsDataset::MdsDataset(std::string const& folder) {
     file.fail("is of MDS version " + std::to_string(version) + "; version 2 can be read");
   auto const& shards = index.at("shards").array();
   shared->fingerprint = mix(file.fingerprint(), shards.size());
-  for (auto const& shard : shards) add(*shared, folder, shard, shards.size() <= max_open_shards);
+  for (auto const& shard : shards) add(*shared, folder, shard, check, shards.size() <= max_open_shards);
   if (shared->ends.empty() || shared->ends.back() == 0) file.fail("has no sample");
   shared_ = std::move(shared);
 }
@@ -90,14 +90,16 @@ LOCKSTEP_INLINE std::vector<std::uint32_t> MdsDataset::offsets(detail::DataFile 
 }
 
 LOCKSTEP_INLINE void MdsDataset::add(Shared& shared, std::string const& folder, json::Value const& shard,
-                                     bool keep_open) {
-  auto const path = detail::mds_file(folder, shard.at("raw_data"));
+                                     MdsCheck check, bool keep_open) {
+  auto const& entry = shard.at("raw_data");
+  auto const path = detail::mds_file(folder, entry);
   if (shard.at("format").string() != "mds")
     throw DataError(path + ": is of the format " + shard.at("format").string() + "; mds can be read");
   if (!shard.at("compression").is_null() && ::access(path.c_str(), F_OK) != 0)
     throw DataError(path + ": is compressed (" + shard.at("compression").string() +
                     "); decompress the shards first, those of zstd with unpack_mds(folder)");
   auto file = std::make_shared<detail::DataFile const>(path);
+  detail::check_mds_size(*file, entry);
   auto const samples = shard.at("samples").integer();
   auto const count = static_cast<std::uint64_t>(file->read_number<std::uint32_t>(0));
   if (samples < 0 || count != static_cast<std::uint64_t>(samples))
@@ -107,6 +109,9 @@ LOCKSTEP_INLINE void MdsDataset::add(Shared& shared, std::string const& folder, 
   if (out.offsets.back() != file->size())
     file->fail("has " + std::to_string(file->size() - out.offsets.back()) +
                " bytes after its last sample; it is damaged, write it again");
+  if (check == MdsCheck::hashes && !detail::check_mds_hash(*file, entry))
+    file->fail(
+        "has no SHA-256 in the index to compare; write the shards with hashes=['sha256'], or use MdsCheck::sizes");
   if (keep_open) out.file = std::move(file);
   shared.ends.push_back((shared.ends.empty() ? 0 : shared.ends.back()) + samples);
   shared.shards.push_back(std::move(out));

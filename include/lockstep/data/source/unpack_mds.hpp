@@ -14,6 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 #if defined(LOCKSTEP_ZSTD)
 
 /// Decompresses the zstd shards of an MDS folder into the same folder. Skips shards that are already decompressed.
+/// Compares size and SHA-256 of each compressed shard with the index, if the index has them.
 /// `MdsDataset{unpack_mds(folder)}` then reads any sample with one call. Several processes and threads may call it at
 /// once.
 /// @returns the folder
@@ -26,10 +27,13 @@ inline std::string unpack_mds(std::string const& folder) {
     if (shard.at("compression").is_null()) continue;
     auto const path = detail::mds_file(folder, shard.at("raw_data"));
     if (::access(path.c_str(), F_OK) == 0) continue;
-    detail::DataFile const packed(detail::mds_file(folder, shard.at("zip_data")));
+    auto const& entry = shard.at("zip_data");
+    detail::DataFile const packed(detail::mds_file(folder, entry));
     auto const& how = shard.at("compression").string();
     if (how != "zstd" && !how.starts_with("zstd:"))
       packed.fail("is compressed with " + how + "; zstd can be decompressed");
+    detail::check_mds_size(packed, entry);
+    detail::check_mds_hash(packed, entry);
     auto const bytes = shard.at("raw_data").at("bytes").integer();
     if (bytes < 0 || bytes > 0xffffffff)  // the table of samples has offsets of 32 bits
       file.fail("says that " + path + " has " + std::to_string(bytes) + " bytes");

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
+#include <lockstep/core/sha256.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -25,6 +31,38 @@ inline std::string mds_file(std::string const& folder, json::Value const& file) 
   };
   if (leaves_folder(basename)) throw DataError(path + ": a shard must be in the folder of its index or below it");
   return path;
+}
+
+/// Compares a file's size with the index, if the index has it.
+/// @param entry "raw_data" or "zip_data" of a shard
+/// @throws DataError if they differ
+inline void check_mds_size(DataFile const& file, json::Value const& entry) {
+  auto const* const bytes = entry.find("bytes");
+  if (bytes == nullptr || bytes->is_null()) return;
+  if (auto const expected = bytes->integer(); expected < 0 || static_cast<std::uint64_t>(expected) != file.size())
+    file.fail("has " + std::to_string(file.size()) + " bytes, and the index says " + std::to_string(expected) +
+              "; one of the two is damaged or of another version, copy both again");
+}
+
+/// Reads the whole file and compares its SHA-256 with the index.
+/// @param entry "raw_data" or "zip_data" of a shard
+/// @returns false if the index has none; tools that restore a lost index leave `hashes` empty, or a list of names
+/// @throws DataError if they differ
+inline bool check_mds_hash(DataFile const& file, json::Value const& entry) {
+  auto const* const hashes = entry.find("hashes");
+  auto const* const expected = hashes != nullptr && hashes->is<json::Object>() ? hashes->find("sha256") : nullptr;
+  if (expected == nullptr) return false;
+  Sha256 hash;
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20));
+  for (std::uint64_t at = 0; at < file.size(); at += buffer.size()) {
+    auto const part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - at));
+    file.read(at, part);
+    hash.update(part);
+  }
+  if (hex(hash.digest()) != expected->string())
+    file.fail(
+        "has another SHA-256 than the index says; one of the two is damaged or of another version, copy both again");
+  return true;
 }
 
 }}}  // namespace lockstep::data::detail
