@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both ends of a run's store, and of the meeting of ranks on one host, with damaged and foreign messages from the other
-// end. LOCKSTEP_FUZZ_ROUNDS sets the number of inputs for each.
+// end. LOCKSTEP_FUZZ_ROUNDS sets the number of inputs for each, LOCKSTEP_FUZZ_SEED other inputs.
 #include <lockstep/launch/store/store_server.hpp>
 
 #include <atomic>
@@ -30,10 +30,12 @@ namespace {
 constexpr std::uint64_t job = 7;
 constexpr int ranks = 2;
 std::string const secret(32, 's');
-std::uint64_t const rounds = [] {
-  auto const* const text = std::getenv("LOCKSTEP_FUZZ_ROUNDS");
-  return text ? std::strtoull(text, nullptr, 10) : 1000;
-}();
+std::uint64_t number_of(char const* variable, std::uint64_t otherwise) {
+  auto const* const text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+std::uint64_t const rounds = number_of("LOCKSTEP_FUZZ_ROUNDS", 1000), seed = number_of("LOCKSTEP_FUZZ_SEED", 0);
+Philox random_of(std::uint64_t round) { return Philox(mix((seed << 32) + round)); }
 
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in name{};
@@ -104,7 +106,7 @@ TEST_CASE("a store answers its ranks, whatever other messages it receives") {
       CAPTURE(round);
       auto const kind = static_cast<wire::StoreConnectionKind>(round % 2);
       auto const handshake = hello(kind);
-      Philox const random(mix(round));
+      auto const random = random_of(round);
       auto const client = tcp_socket();
       REQUIRE(::connect(client.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0);
       std::string bytes(wire::as_bytes(handshake));
@@ -152,7 +154,7 @@ TEST_CASE("a rank gets an answer or an error, whatever a store sends") {
         challenge.proof = wire::store_proof(secret, wire::StoreSide::server, handshake, challenge.nonce, port);
         said = reply(wire::StoreReply::challenge, {}, wire::as_bytes(challenge));
       }
-      send_all(client, round < 2 ? said + replies() : mutated(said + replies(), Philox(mix(round))));
+      send_all(client, round < 2 ? said + replies() : mutated(said + replies(), random_of(round)));
       static_cast<void>(drained(client));
     }
   });
@@ -211,7 +213,7 @@ TEST_CASE("ranks of one host meet, whatever other messages rank 0 receives") {
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     auto const client = local_socket();
     while (::connect(client.get(), address.get(), address.bytes) != 0) ::usleep(500);
-    auto const bytes = mutated(std::string(wire::as_bytes(handshake)), Philox(mix(round)));
+    auto const bytes = mutated(std::string(wire::as_bytes(handshake)), random_of(round));
     static_cast<void>(::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
     if (round % 16 == 0) static_cast<void>(drained(client));
   }
@@ -237,7 +239,7 @@ TEST_CASE("a rank of one host gets the memory or an error, whatever rank 0 sends
       reply.job = job;
       if (round % 2 == 1) std::string("no\x1b").copy(reply.refusal, sizeof reply.refusal);
       std::string bytes(wire::as_bytes(reply));
-      if (round > 1) bytes = mutated(bytes, Philox(mix(round)));
+      if (round > 1) bytes = mutated(bytes, random_of(round));
       // Also no descriptor, two, and one of other memory.
       int const files[]{segment->descriptor(), listening_socket.get()};
       std::size_t const count = round < 2 ? 1 : round % 3;
