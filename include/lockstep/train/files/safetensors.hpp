@@ -105,6 +105,12 @@ void write_safetensors(std::string const& path, nn::ParameterLayout const& layou
                        float const* buffers, Moments<float const> const& moments, Metadata const& metadata,
                        SavedNumbers numbers = SavedNumbers::any);
 
+/// Writes a file of parameters that are finite and of buffers that are not NaN.
+/// @throws Error that names the path, the first number that is not finite, and `remedy`; no file appears
+void write_finite_safetensors(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
+                              std::span<float const> buffers, Moments<float const> const& moments,
+                              Metadata const& metadata, char const* remedy);
+
 }  // namespace detail
 
 /// Saves all parameters, then the model's buffers, by name, in forward order, as float32. The file appears complete or

@@ -112,6 +112,18 @@ LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLay
   file.commit();
 }
 
+LOCKSTEP_INLINE void write_finite_safetensors(std::string const& path, nn::ParameterLayout const& layout,
+                                              std::span<float const> values, std::span<float const> buffers,
+                                              Moments<float const> const& moments, Metadata const& metadata,
+                                              char const* remedy) {
+  try {
+    write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata, SavedNumbers::finite);
+  } catch (NotFinite const&) {
+    check_finite_parameters(layout, values, buffers, path + ": ", remedy);
+    throw;
+  }
+}
+
 }}}  // namespace lockstep::train::detail
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {

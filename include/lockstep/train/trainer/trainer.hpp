@@ -20,7 +20,6 @@
 #include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
-#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
 #include <lockstep/train/detail/single_thread_guard.hpp>
 #include <lockstep/train/files/safetensors.hpp>
@@ -145,8 +144,8 @@ class Trainer {
   [[gnu::cold]] void save(std::string const& path, train::Metadata const& metadata = {}) const {
     auto const turn = call();
     if (rank() > 0) return;
-    train::detail::check_finite_parameters(layout_, values(), buffers(), path + ": ", "; it is not saved");
-    train::save_parameters(path, layout_, values(), metadata, buffers());
+    train::detail::check_metadata(path, metadata);
+    train::detail::write_finite_safetensors(path, layout_, values(), buffers(), {}, metadata, "; it is not saved");
   }
 
   /// Trains for `options.epochs` epochs and evaluates after each, or as `options` say. A later fit continues with the

@@ -11,7 +11,6 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
-#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/detail/saved_state_reader.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/trainer/trainer.hpp>

@@ -33,13 +33,11 @@ LOCKSTEP_INLINE void save_state(parallel::AnySession& session, nn::ParameterLayo
     return;
   }
   check_metadata(path, metadata);
-  check_finite_parameters(layout, session.values(), session.buffers(), path + ": ",
-                          "; such a state cannot be trained on, and is not saved");
   TrainerState const state{done, seed, session.loss_scale(), kind.optimizer};
   metadata.emplace_back(TrainerState::key, state.to_json());
   auto const moment = [](void* of, std::size_t i) { return static_cast<parallel::AnySession*>(of)->moment(i); };
-  write_safetensors(path, layout, session.values().data(), session.buffers().data(), {kind.states, moment, &session},
-                    metadata);
+  write_finite_safetensors(path, layout, session.values(), session.buffers(), {kind.states, moment, &session}, metadata,
+                           "; such a state cannot be trained on, and is not saved");
 }
 
 LOCKSTEP_INLINE TrainerSteps load_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
