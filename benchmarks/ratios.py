@@ -13,8 +13,8 @@ the CSV file have the columns benchmark, case, peer, ratio, low and high. A rati
 - main.cpp measures a cache line's round trip between two cores before and after each run. A virtual machine may switch
   between cores that share a cache and cores that do not, and then runs at half or double speed. Runs with unequal round
   trips are dropped (counter `disturbed`), and no pair has runs with unequal ones.
-- Fewer than three pairs give no ratio, and a line that says so; benchmarks of one iteration that count are exact, and need
-  one pair.
+- Fewer than three pairs give no ratio, and a line that says so; benchmarks of one iteration that count are exact, need one
+  pair, and are never dropped.
 """
 import argparse
 import csv
@@ -40,7 +40,7 @@ class Benchmark:
     """The undisturbed runs of one benchmark."""
 
     def __init__(self, name):
-        self.name, self.runs, self.dropped, self.reasons = name, [], 0, set()
+        self.name, self.runs, self.disturbed, self.reasons = name, [], [], set()
         match = re.search(r"/peer:([^/]+)", name)
         self.peer = match and match[1]
         self.whose = re.sub(r"/peer:[^/]+", "", name)
@@ -50,7 +50,7 @@ class Benchmark:
         if run.get("error_occurred") or run.get("skipped"):
             self.reasons.add(run.get("error_message") or run.get("skip_message") or "no reason given")
         elif run.get("disturbed"):
-            self.dropped += 1
+            self.disturbed.append(run)
         else:
             self.runs.append(run)
 
@@ -107,11 +107,11 @@ def quantile(values, share):
     return values[below] + (values[above] - values[below]) * (place - below)
 
 
-def ratios_of(ours, theirs):
-    """Returns {what: ratios of the pairs}."""
+def ratios_of(ours, theirs, exact):
+    """Returns {what: ratios of the pairs}. Exact counts do not depend on the machine's state."""
     ratios = {}
-    for run in ours.runs:
-        near = [other for other in theirs.runs if agree(run, other)]
+    for run in ours.runs + (ours.disturbed if exact else []):
+        near = [other for other in theirs.runs + (theirs.disturbed if exact else []) if exact or agree(run, other)]
         if not near:
             continue
         other = min(near, key=lambda each: abs(each.get("started_s", 0) - run.get("started_s", 0)))
@@ -137,16 +137,16 @@ def rows_of(program, benchmarks):
     missing += [f"{name}: there is no run of {each.whose}" for name, each in benchmarks.items()
                 if each.peer and name not in compared]
     for ours, theirs in pairs_of(benchmarks):
-        absent = [each for each in (ours, theirs) if not each.runs and each.reasons]
+        absent = [each for each in (ours, theirs) if not each.runs + each.disturbed and each.reasons]
         if absent:
             missing += [f"{each.name}: {', '.join(each.reasons)}" for each in absent]
             continue
-        ratios = ratios_of(ours, theirs)
-        exact = all(run.get("iterations") == 1 and run.get("counts_only") for run in ours.runs)
+        exact = all(run.get("iterations") == 1 and run.get("counts_only") for run in ours.runs + ours.disturbed)
+        ratios = ratios_of(ours, theirs, exact)
         pairs = min([len(ours.runs), len(theirs.runs), *map(len, ratios.values())])
         if not ratios or pairs < 3 and not exact:
             missing.append(f"{ours.name} against {theirs.peer}: no ratio: fewer than 3 pairs of runs; the machine "
-                           f"changed its state in {ours.dropped} and {theirs.dropped} runs")
+                           f"changed its state in {len(ours.disturbed)} and {len(theirs.disturbed)} runs")
             continue
         for what, values in ratios.items():
             case = ours.name + (f", {what}" if what else "")
@@ -258,7 +258,7 @@ def main():
         except (ValueError, KeyError, OSError) as error:
             missing.append(f"{path}: not a whole result of a benchmark: {error}")
             continue
-        measured += sum(len(each.runs) for each in benchmarks.values())
+        measured += sum(len(each.runs + each.disturbed) for each in benchmarks.values())
         found, without = rows_of(program, benchmarks)
         rows += found
         missing += without
