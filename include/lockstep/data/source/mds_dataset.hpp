@@ -25,7 +25,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// What an `MdsDataset` compares with the index when it opens shards.
+/// Comparison of shards with the index, when an `MdsDataset` opens them.
 enum class MdsCheck {
   sizes,   ///< The size of each shard.
   hashes,  ///< Also the SHA-256 of each shard, which reads all data once. The index must have it.
