@@ -16,11 +16,11 @@ namespace {
 
 /// The system headers of a header-only library that needs only Linux and a C++ compiler.
 bool is_system_header(std::string_view name) {
-  static constexpr std::array<std::string_view, 25> linux_headers{
-      "arm_neon.h",  "arpa/inet.h", "cxxabi.h", "dirent.h", "dlfcn.h",   "errno.h", "fcntl.h",
-      "immintrin.h", "limits.h",    "netdb.h",  "poll.h",   "pthread.h", "sched.h", "signal.h",
-      "spawn.h",     "stdio.h",     "stdlib.h", "string.h", "termios.h", "time.h",  "unistd.h",
-      "xmmintrin.h", "emmintrin.h", "glob.h",   "fnmatch.h"};
+  static constexpr std::array<std::string_view, 26> linux_headers{
+      "arm_neon.h",  "arpa/inet.h", "cxxabi.h", "dirent.h",  "dlfcn.h",   "errno.h", "fcntl.h",
+      "immintrin.h", "limits.h",    "netdb.h",  "poll.h",    "pthread.h", "sched.h", "signal.h",
+      "spawn.h",     "stdio.h",     "stdlib.h", "string.h",  "termios.h", "time.h",  "unistd.h",
+      "xmmintrin.h", "emmintrin.h", "glob.h",   "fnmatch.h", "iconv.h"};
   if (name.find_first_of("./") == std::string_view::npos) return true;  // <vector>, <cstdint>
   if (name.starts_with("sys/") || name.starts_with("linux/") || name.starts_with("netinet/")) return true;
   return std::find(linux_headers.begin(), linux_headers.end(), name) != linux_headers.end();

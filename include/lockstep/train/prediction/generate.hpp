@@ -16,10 +16,10 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/detail/row_parts.hpp>
 #include <lockstep/train/detail/sorted_rows.hpp>
+#include <lockstep/train/detail/start_once.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/prediction/beam_search.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
-#include <lockstep/train/trainer/detail/start_loader.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
