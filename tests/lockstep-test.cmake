@@ -193,7 +193,8 @@ function(lockstep_cuda_test_program way extension)
 endfunction()
 
 # Compiles the program that ${name}.test.cu is IN to PTX, for lockstep_cuda_test. Host code, ptxas and the linker would
-# take as long again; the emulated tests compile the same host code.
+# take as long again; the emulated tests compile the same host code. Tests above the kernels declare the kernels as a
+# linked program does, because kernel/ compiles them already.
 function(lockstep_cuda_test_ptx)
   string(REPLACE "/" "." target "test.cuda.${program}")
   if(NOT TARGET ${target})
@@ -204,6 +205,9 @@ function(lockstep_cuda_test_ptx)
     string(REGEX MATCH "^[0-9]+" architecture "${architecture}")
     set_target_properties(${target} PROPERTIES CUDA_PTX_COMPILATION ON CUDA_ARCHITECTURES "${architecture}-virtual")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
+    if(NOT program MATCHES "^kernel/")
+      target_compile_definitions(${target} PRIVATE LOCKSTEP_COMPILED)
+    endif()
     target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
     target_link_libraries(${target} PRIVATE lockstep_test_main lockstep::cuda)
     add_dependencies(cuda_tests ${target})
