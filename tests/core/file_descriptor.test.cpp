@@ -31,6 +31,21 @@ TEST_CASE("an open file is read at an offset, and closed at the end") {
   CHECK(::fcntl(number, F_GETFD) == -1);
 }
 
+TEST_CASE("a file without a name is written to at an offset, and leaves nothing in its folder") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const file = lockstep::unnamed_file(folder / "rows");
+  REQUIRE(file.get() >= 0);
+  CHECK(folder.entries() == 0);
+  CHECK(lockstep::write_at(file.get(), "0123456789", 0));
+  CHECK(lockstep::write_at(file.get(), "ab", 4));
+  std::string read(10, ' ');
+  CHECK(lockstep::read_at(file.get(), read.data(), 10, 0, "rows") == 10);
+  CHECK(read == "0123ab6789");
+  FileDescriptor const read_only("/dev/null");
+  CHECK_FALSE(lockstep::write_at(read_only.get(), "a", 0));
+  CHECK(lockstep::unnamed_file("/nonexistent/folder/rows").get() < 0);
+}
+
 TEST_CASE("a moved descriptor has one owner, and an assignment closes the previous file") {
   FileDescriptor first("/dev/null"), second("/dev/null");
   auto const kept = first.get(), closed = second.get();

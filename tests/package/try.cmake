@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Uses Lockstep as a user would, in the way that WAY names, below WORK: configures, builds and runs user.cpp.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE says ERROR_VARIABLE says)
-  if(failed)
-    list(JOIN ARGV " " command)
-    message(FATAL_ERROR "${command}\n${says}")
-  endif()
-  set(says "${says}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 if(NOT WAY STREQUAL "fetch_content") # uses what add_subdirectory compiled with equal flags
   file(REMOVE_RECURSE "${WORK}")

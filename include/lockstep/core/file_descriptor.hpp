@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -54,6 +56,27 @@ inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t off
     done += static_cast<std::size_t>(n);
   }
   return done;
+}
+
+/// Writes all bytes at `offset` of the open file `fd`. Returns whether it could; otherwise `errno` has the reason.
+[[nodiscard]] inline bool write_at(int fd, std::string_view bytes, std::size_t offset) noexcept {
+  while (!bytes.empty()) {
+    auto const n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<::off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+    offset += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+/// Creates a file without a name next to `path`, on the same file system, for reading and writing. Owns none if it
+/// cannot be created; `errno` then has the reason.
+inline FileDescriptor unnamed_file(std::string const& path) {
+  auto name = path + ".XXXXXX";
+  FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() >= 0) ::unlink(name.c_str());
+  return file;
 }
 
 }}  // namespace lockstep

@@ -112,6 +112,7 @@ TEST_CASE("text in another encoding is converted, with its lines") {
   CHECK(lines("\xff\xfeh\0\xac\x20\n\0i\0"s, "utf-16") == "a:1=h\u20ac;a:2=i;");
   CHECK(lines("\xfe\xff\0h\x20\xac\0\n\0i"s, "UTF-16") == "a:1=h\u20ac;a:2=i;");
   CHECK(lines("h\0\n\0\x3d\xd8\0\xde"s, "utf-16le") == "a:1=h;a:2=\U0001f600;");
+  CHECK(lines("\xff\xfeh\0\n\0i\0"s, "utf-16le") == "a:1=h;a:2=i;");  // a byte order mark, which iconv keeps
   CHECK(lines("\x93\xfa\x96\x7b\n", "shift_jis") == "a:1=\u65e5\u672c;");
   CHECK(lines("\xef\xbb\xbf"
               "a\n",

@@ -2,14 +2,7 @@
 # Links the CUDA kernels as a user would, below WORK. Without INTERPRETER, the package is installed without the library,
 # and an empty archive takes its place: nvcc compiles nothing of it. With INTERPRETER, a replacement for CUDA's runtime,
 # the library in BUILD is installed, and a program trains with it.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE says ERROR_VARIABLE says)
-  if(failed)
-    list(JOIN ARGV " " command)
-    message(FATAL_ERROR "${command}\n${says}")
-  endif()
-  set(says "${says}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../run.cmake")
 
 set(prefix "${WORK}/prefix")
 # configure(WAY FLAG…) configures the user's project in WORK/WAY.

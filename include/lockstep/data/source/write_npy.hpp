@@ -53,14 +53,10 @@ void write_npy(std::string const& path, std::span<Value const> values, std::vect
   FileDescriptor const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0 && errno == EEXIST) throw DataError(path + ": exists already; remove it, or name another file");
   if (file.get() < 0) fail();
+  std::size_t at = 0;
   auto const write = [&](char const* from, std::size_t bytes) {
-    while (bytes > 0) {
-      auto const written = ::write(file.get(), from, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      from += written;
-      bytes -= static_cast<std::size_t>(written);
-    }
+    if (!write_at(file.get(), {from, bytes}, at)) fail();
+    at += bytes;
   };
   write("\x93NUMPY\x01\x00", 8);
   write(reinterpret_cast<char const*>(&length), sizeof length);

@@ -84,18 +84,10 @@ LOCKSTEP_INLINE void SortedRows::write(std::string_view bytes, std::size_t at) {
     bool const is_stream = std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
     auto const real = is_stream ? std::filesystem::temp_directory_path(error) / "lockstep-rows"
                                 : std::filesystem::weakly_canonical(table_, error);
-    auto name = (error ? table_ : real.string()) + ".XXXXXX";
-    file_ = FileDescriptor(::mkostemp(name.data(), O_CLOEXEC));
+    file_ = unnamed_file(error ? table_ : real.string());
     if (file_.get() < 0) fail("create");
-    ::unlink(name.c_str());
   }
-  while (!bytes.empty()) {
-    auto const written = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<::off_t>(at));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    at += static_cast<std::size_t>(written);
-  }
+  if (!write_at(file_.get(), bytes, at)) fail("write");
 }
 
 LOCKSTEP_INLINE void SortedRows::fail(char const* what) const {

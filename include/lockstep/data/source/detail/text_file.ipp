@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include <lockstep/core/file_descriptor.hpp>
@@ -13,21 +9,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-/// Opens a file without a name in the folder for temporary files.
-LOCKSTEP_INLINE FileDescriptor unnamed_file() {
-  auto name = (std::filesystem::temp_directory_path() / "lockstep-text-XXXXXX").string();
-  FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
-  if (file.get() < 0)
-    throw DataError(name + ": cannot be created for converted text: " + system_message(errno) +
-                    "; name a folder that can be written to in TMPDIR");
-  ::unlink(name.c_str());
-  return file;
-}
-
 LOCKSTEP_INLINE DataFile converted_file(std::string const& path, std::string const& encoding) {
   auto const from = open_regular_file(path);
-  auto to = unnamed_file();
+  auto const folder = std::filesystem::temp_directory_path().string();
+  auto to = unnamed_file(folder + "/lockstep-text");
+  if (to.get() < 0)
+    throw DataError(path + ": its text as UTF-8 cannot be written to " + folder + ": " + system_message(errno) +
+                    "; name a folder that can be written to in TMPDIR");
   TextWindow window{TextDecoder(encoding)};
+  std::size_t written = 0;
   for (std::ptrdiff_t lines = 0; !window.ended();) {
     auto const at = window.offset();
     require_text(window.grow(from.file.get(), path), at, path);
@@ -35,15 +25,10 @@ LOCKSTEP_INLINE DataFile converted_file(std::string const& path, std::string con
     lines += std::count(text.begin(), text.end(), '\n');
     if (auto const& problem = window.problem())
       throw DataError(path + ":" + std::to_string(1 + lines) + ": " + problem->what);
-    for (std::size_t done = 0; done < text.size();) {
-      auto const n = ::write(to.get(), text.data() + done, text.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0)
-        throw DataError(path + ": its text as UTF-8 cannot be written to " +
-                        std::filesystem::temp_directory_path().string() + ": " + system_message(errno) +
-                        "; name a folder with more space in TMPDIR, or convert the file to UTF-8");
-      done += static_cast<std::size_t>(n);
-    }
+    if (!write_at(to.get(), text, written))
+      throw DataError(path + ": its text as UTF-8 cannot be written to " + folder + ": " + system_message(errno) +
+                      "; name a folder with more space in TMPDIR, or convert the file to UTF-8");
+    written += text.size();
     window.drop(text.size());
   }
   return DataFile(path, std::move(to));
