@@ -42,7 +42,7 @@ target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${lock
 
 # Whether the compiler can compile programs for this machine only.
 set(lockstep_test_here OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT (CMAKE_CROSSCOMPILING OR
+if(CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT (CMAKE_CROSSCOMPILING OR
                                                                                               LOCKSTEP_KIT))
   set(lockstep_test_here ON)
 endif()
@@ -55,7 +55,7 @@ function(lockstep_test_start name)
   target_link_libraries(${name} PRIVATE lockstep::lockstep doctest::doctest lockstep_warnings)
   target_precompile_headers(${name} PRIVATE start.hpp)
 endfunction()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
   lockstep_test_start(lockstep_test_start)
   lockstep_test_start(lockstep_test_start_unoptimised -O0)
 endif()

@@ -336,18 +336,19 @@ TEST_CASE("the study's configuration files equal their flags") {
     char const* file;
     std::vector<std::string> flags;
   };
-  for (auto const& [file, flags] :
+  for (auto const& study :
        {Study{"ag_news.yaml",
               {"--d-model", "128", "--num-heads", "4", "--num-layers", "2", "--feed-forward", "256", "--max-length",
                "128", "--batch-size", "32", "--epochs", "3", "--lr", "0.001"}},
         Study{"imdb.yaml",
               {"--d-model", "256", "--num-heads", "8", "--num-layers", "4", "--feed-forward", "1024", "--max-length",
                "256", "--batch-size", "128", "--epochs", "10", "--lr", "0.0005"}}}) {
-    CAPTURE(std::string(file));
+    std::string const file = study.file;
+    CAPTURE(file);
     std::vector<std::string> const common{"--data", data, "--dry-run"};
     auto configured = common, plain = common;
-    configured.insert(configured.end(), {"--config", LOCKSTEP_SOURCE_DIR "/examples/configs/" + std::string(file)});
-    plain.insert(plain.end(), flags.begin(), flags.end());
+    configured.insert(configured.end(), {"--config", LOCKSTEP_SOURCE_DIR "/examples/configs/" + file});
+    plain.insert(plain.end(), study.flags.begin(), study.flags.end());
     plain.insert(plain.end(), {"--num-workers", "2", "--vocabulary", "20000", "--dropout", "0.1"});
     auto const a = run_example("text_classification", configured), b = run_example("text_classification", plain);
     CAPTURE(a.err);

@@ -86,7 +86,7 @@ TEST_CASE("the table of layers' options lists all fields, in declaration order")
   struct Layer {
     char const *name, *header, *options, *indent;
   };
-  for (auto const& [layer, header, options, indent] : {
+  for (auto const& entry : {
            Layer{"MultiHeadAttention", "nn/attention/attention.hpp", "Options", "  "},
            {"TransformerEncoder", "nn/transformer/transformer_encoder.hpp", "Options", "  "},
            {"TransformerDecoder", "nn/transformer/transformer_decoder.hpp", "Options", "  "},
@@ -101,14 +101,15 @@ TEST_CASE("the table of layers' options lists all fields, in declaration order")
            {"ImageInput", "nn/convolution/image_input.hpp", "ImageInputOptions", ""},
            {"LogitScale", "nn/contrastive/logit_scale.hpp", "LogitScaleOptions", ""},
        }) {
-    CAPTURE(std::string(layer));
+    std::string const layer = entry.layer;
+    CAPTURE(layer);
     std::regex const option("`([a-z_]+)`(,| \\(|$| of)");  // and not inside brackets
     std::vector<std::string> documented;
     bool inside = false;
     for (auto const& line : lines_of(source_root / "docs/reference/layers.md")) {
       if (line.starts_with("| layer | options")) inside = true;
       if (line.empty()) inside = false;
-      if (!inside || !line.starts_with("| `" + std::string(layer) + "`")) continue;
+      if (!inside || !line.starts_with("| `" + layer + "`")) continue;
       auto cell = line.substr(line.find('|', 1) + 1);
       for (int depth = 0; auto& c : cell) {  // blanks the text inside brackets
         if (c == ')') --depth;
@@ -118,7 +119,7 @@ TEST_CASE("the table of layers' options lists all fields, in declaration order")
       for (std::sregex_iterator at(cell.begin(), cell.end(), option), end; at != end; ++at)
         documented.push_back((*at)[1]);
     }
-    auto const fields = fields_of(header, options, indent);
+    auto const fields = fields_of(entry.header, entry.options, entry.indent);
     CHECK(documented == fields);
     CHECK_FALSE(fields.empty());
   }

@@ -566,11 +566,7 @@ TEST_CASE("columns that pandas numbers from 0 are a header if there are at least
   struct Two {
     int a, label;
   };
-  lockstep_test::TemporaryFolder const folder;
-  auto const write = [&](std::string const& text) {
-    lockstep_test::write_file(folder / "a.csv", text);
-    return folder / "a.csv";
-  };
+  auto const write = [](std::string const& text) { return put("numbered.csv", text); };
   data::CsvDataset<Three> const rows{write("0,1,2\n0.5,1.5,1\n2.5,3.5,0\n")};
   CHECK(rows.size() == 2);
   CHECK(rows.get(0).label == 1);

@@ -51,7 +51,8 @@ TEST_CASE_TEMPLATE("a bias's gradient on CUDA: every division of columns among t
   memory::CudaStream const stream;
   std::pair<Index, Index> const shapes[] = {{1, 64},    {3, 100},   {2000, 8}, {2000, 100},
                                             {700, 128}, {130, 768}, {65, 4096}};
-  for (auto const& [rows, channels] : shapes) {
+  for (auto const& shape : shapes) {
+    auto const rows = shape.first, channels = shape.second;
     CAPTURE(rows);
     CAPTURE(channels);
     auto const numbers = values<float>(rows * channels, 2);

@@ -74,7 +74,9 @@ TEST_CASE("products on CUDA of bfloat16 factors are summed in float, and rounded
   lockstep::memory::CudaStream const stream;
   for (auto shape : {Shape{1, 1, 1}, Shape{33, 20, 17}, Shape{32, 31, 65}, Shape{64, 96, 128}})
     for (bool turned : {false, true})
-      for (auto [beta, with_bias] : {std::pair{0.0F, true}, std::pair{1.0F, false}, std::pair{1.0F, true}}) {
+      for (auto const& [factor, biased] : {std::pair{0.0F, true}, std::pair{1.0F, false}, std::pair{1.0F, true}}) {
+        float const beta = factor;
+        bool const with_bias = biased;
         CAPTURE(shape.m);
         CAPTURE(turned);
         CAPTURE(beta);

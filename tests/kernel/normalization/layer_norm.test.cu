@@ -136,7 +136,8 @@ TEST_CASE("layer norm on CUDA: every division of rows among threads, with equal 
   // Teams of a part of a warp, a warp, a block; rows too long for registers only backward, and in both directions.
   std::pair<Index, Index> const shapes[] = {{1, 64},   {3, 100},  {2000, 64}, {2000, 100}, {1030, 128}, {133, 132},
                                             {70, 512}, {33, 768}, {17, 1028}, {9, 4096},   {3, 4100},   {3, 8196}};
-  for (auto const& [rows, width] : shapes) {
+  for (auto const& shape : shapes) {
+    auto const rows = shape.first, width = shape.second;
     CAPTURE(rows);
     CAPTURE(width);
     LayerNormCase<float> const c{rows, width};
@@ -153,7 +154,8 @@ TEST_CASE_TEMPLATE("layer norm on CUDA in 16 bits", Stored, bfloat16, float16) {
   memory::CudaStream const stream;
   double const unit = std::is_same_v<Stored, bfloat16> ? 0x1p-8 : 0x1p-11;
   std::pair<Index, Index> const shapes[] = {{1, 64}, {3, 100}, {300, 128}, {40, 768}, {20, 1024}, {9, 4096}, {3, 8200}};
-  for (auto const& [rows, width] : shapes) {
+  for (auto const& shape : shapes) {
+    auto const rows = shape.first, width = shape.second;
     CAPTURE(rows);
     CAPTURE(width);
     LayerNormCase<float> c{rows, width};

@@ -221,15 +221,15 @@ struct DistributedDataParallel {
 
     /// Makes the buffers of all ranks equal, according to the policy.   @collective
     [[gnu::cold]] void synchronize_buffers() override {
-      auto buffers = replica_.buffers();
-      if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
-      if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
+      auto values = replica_.buffers();
+      if (values.empty() || buffer_policy_ == BufferPolicy::own) return;
+      if (buffer_policy_ == BufferPolicy::mean) values = replica_.mean_buffers();
       comm::CollectiveOperation operation{
-          ElementType::float32, buffers.data(), std::ssize(buffers), comm::Reduction::average, {}};
+          ElementType::float32, values.data(), std::ssize(values), comm::Reduction::average, {}};
       if (buffer_policy_ == BufferPolicy::first) operation.collective = comm::Collective::broadcast;
       communicator_.start(operation);
       communicator_.finish();
-      replica_.set_buffers(buffers);
+      replica_.set_buffers(values);
     }
 
     [[nodiscard]] bool shards_moments() const noexcept override { return shards_.is_sharded(); }

@@ -99,7 +99,7 @@ LOCKSTEP_INLINE StudyRun StudyRun::read(std::string const& directory, Index warm
     if (auto const* const count = json.find("parameters")) out.parameters = count->integer();
     auto const* const settings = json.find("settings");
     auto const setting = [&](char const* name) { return settings ? settings->find(name) : nullptr; };
-    if (auto const* const data = setting("data"); data && data->is<std::string>()) out.data = data->string();
+    if (auto const* const path = setting("data"); path && path->is<std::string>()) out.data = path->string();
     if (auto const* const seed = setting("seed"); seed && seed->is<std::int64_t>()) out.repeat = seed->integer();
     out.batch_is_global = setting("global-batch-size") != nullptr;
     auto const effective = json.at("effective_batch_size").integer();
@@ -170,10 +170,10 @@ LOCKSTEP_INLINE FoundRuns FoundRuns::below(std::vector<std::string> const& roots
   std::set<std::string> seen;
   std::error_code error;
   auto const look = [&](fs::path const& folder) {
-    bool const finished = fs::exists(folder / "run.json", error);
-    if (!finished && !fs::exists(folder / "metrics.jsonl", error)) return false;
+    bool const complete = fs::exists(folder / "run.json", error);
+    if (!complete && !fs::exists(folder / "metrics.jsonl", error)) return false;
     if (seen.insert(fs::weakly_canonical(folder, error).string()).second)
-      (finished ? out.finished : out.unfinished).push_back(folder.string());
+      (complete ? out.finished : out.unfinished).push_back(folder.string());
     return true;
   };
   for (auto const& root : roots) {
