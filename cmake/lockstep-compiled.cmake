@@ -48,6 +48,11 @@ function(lockstep_add_compiled name)
   target_link_libraries(${name} PUBLIC ${compiled_LINK})
   target_link_options(${name} INTERFACE LINKER:--as-needed) # programs without convolutions do not load oneDNN
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${lockstep_compiled_warnings}>)
+  if(LOCKSTEP_COMPILED_FOR_ONE_SET AND CMAKE_CXX_FLAGS MATCHES "-Og") # tests need fast kernels and checksums
+    set(unoptimised ${compiled_SOURCES})
+    list(FILTER unoptimised EXCLUDE REGEX "/(core|kernel|nn|train_files)[a-z_]*[.]cpp$")
+    set_source_files_properties(${unoptimised} PROPERTIES COMPILE_OPTIONS -O0)
+  endif()
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                                            VISIBILITY_INLINES_HIDDEN ON)
   if(NOT LOCKSTEP_BUILD_COMPILED)

@@ -15,6 +15,13 @@
 
 #include <probe.hpp>
 
+// Placed before a loop whose arrays do not overlap.
+#if defined(__clang__)
+#define LOCKSTEP_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LOCKSTEP_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+
 namespace lockstep_bench {
 
 /// One rank of an engine that all-reduces float32 on request, or does equal work on the same memory without waiting
@@ -95,12 +102,12 @@ class EngineRank {
                end = std::min(std::ssize(mine_), lines * (rank() + 1) / communicator_.size() * 16);
     if (all_.size() == 2)
       lockstep::with_best_instructions([a = all_[0], b = all_[1], begin, end] {
-#pragma GCC ivdep
+        LOCKSTEP_INDEPENDENT_ITERATIONS
         for (auto i = begin; i < end; ++i) a[i] = b[i] = a[i] + b[i];
       });
     else if (all_.size() == 4)
       lockstep::with_best_instructions([a = all_[0], b = all_[1], c = all_[2], d = all_[3], begin, end] {
-#pragma GCC ivdep
+        LOCKSTEP_INDEPENDENT_ITERATIONS
         for (auto i = begin; i < end; ++i) a[i] = b[i] = c[i] = d[i] = (a[i] + b[i]) + (c[i] + d[i]);
       });
   }

@@ -30,10 +30,9 @@ cudaError_t launch(dim3 grid, dim3 block, void (*kernel)(Parameters...), Argumen
 /// Runs two warps of the kernel in a child process, which dies of the kernel's error.
 template <class... Parameters, class... Arguments>
 void check_death(std::string const& why, void (*kernel)(Parameters...), Arguments... arguments) {
-  auto const [status, printed] =
-      lockstep_test::death_of([&] { static_cast<void>(launch(1, 64, kernel, arguments...)); });
-  CHECK(WIFSIGNALED(status));
-  CHECK_MESSAGE(printed.find(why) != std::string::npos, printed);
+  auto const death = lockstep_test::death_of([&] { static_cast<void>(launch(1, 64, kernel, arguments...)); });
+  CHECK(WIFSIGNALED(death.status));
+  CHECK_MESSAGE(death.printed.find(why) != std::string::npos, death.printed);
 }
 
 namespace LOCKSTEP_CUDA_ABI {

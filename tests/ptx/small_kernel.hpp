@@ -69,9 +69,9 @@ inline std::string found() {
 
 inline void check_death(std::string const& why, std::string const& text, void const* a, void const* b,
                         std::size_t shared_bytes = 0) {
-  auto const [status, output] = lockstep_test::death_of([&] { run(text, a, b, 32, 1, shared_bytes); });
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 66));
-  CHECK_MESSAGE(output.find(why) != std::string::npos, output);
+  auto const death = lockstep_test::death_of([&] { run(text, a, b, 32, 1, shared_bytes); });
+  CHECK((WIFEXITED(death.status) && WEXITSTATUS(death.status) == 66));
+  CHECK_MESSAGE(death.printed.find(why) != std::string::npos, death.printed);
 }
 
 /// Returns %r4 after `instructions` have read %r1 to %r3.

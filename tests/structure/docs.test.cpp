@@ -101,7 +101,7 @@ TEST_CASE("the table of layers' options lists all fields, in declaration order")
            {"ImageInput", "nn/convolution/image_input.hpp", "ImageInputOptions", ""},
            {"LogitScale", "nn/contrastive/logit_scale.hpp", "LogitScaleOptions", ""},
        }) {
-    std::string const layer = entry.layer;
+    std::string const layer = entry.name;
     CAPTURE(layer);
     std::regex const option("`([a-z_]+)`(,| \\(|$| of)");  // and not inside brackets
     std::vector<std::string> documented;
