@@ -3,6 +3,9 @@
 #include <lockstep/data/classes/class_names.ipp>
 #include <lockstep/data/detail/data_file.ipp>
 #include <lockstep/data/loader/data_loader_options.ipp>
+#include <lockstep/data/loader/detail/loader_checks.ipp>
+#include <lockstep/data/loader/detail/loader_scheduler.ipp>
+#include <lockstep/data/loader/detail/loader_slot.ipp>
 #include <lockstep/data/loader/loader_state.ipp>
 #include <lockstep/data/loader/loader_stats.ipp>
 #include <lockstep/data/text/detail/token_file.ipp>

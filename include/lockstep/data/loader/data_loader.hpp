@@ -16,6 +16,7 @@
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
+#include <lockstep/data/loader/detail/loader_checks.hpp>
 #include <lockstep/data/loader/detail/loader_core.hpp>
 #include <lockstep/data/loader/fingerprint.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
@@ -66,38 +67,31 @@ class DataLoader {
     }
 
     /// Returns the number of samples in the batches.
-    [[nodiscard]] Index rows() const noexcept {
-      Index rows = 0;
-      for (auto const& shard : slot_->shards) rows += shard.rows;
-      return rows;
-    }
+    [[nodiscard]] Index rows() const noexcept { return slot_->rows(); }
     /// Returns one batch per shard of the Split, in the shards' order.
-    [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
+    [[nodiscard]] std::span<Batch const> batches() const noexcept {
+      return static_cast<typename Core::Slot const&>(*slot_).batches;
+    }
     /// Returns the numbers, in the dataset, of the samples in the rows of one batch.
     [[nodiscard]] std::span<Index const> samples(std::size_t shard) const noexcept {
-      auto const& of = slot_->shards[shard];
+      auto const& of = *slot_->shards[shard];
       return std::span(of.indices).first(static_cast<std::size_t>(of.rows));
     }
     [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
     /// Returns the name of the row with this position, for messages: "sample 17 (clips/17.npy)". Empty if no row has
     /// it.
-    [[nodiscard]] std::string name_at(Index position) const {
-      for (auto const& shard : slot_->shards)
-        for (std::size_t k = 0; k < static_cast<std::size_t>(shard.rows); ++k)
-          if (shard.positions[k] == position) return detail::name_of(core_->dataset(), shard.indices[k]);
-      return {};
-    }
+    [[nodiscard]] std::string name_at(Index position) const { return core_->name_at(*slot_, position); }
     [[nodiscard]] Index step() const noexcept { return slot_->step; }
     /// Returns the split that the loader was started with.
     [[nodiscard]] Split const& split() const noexcept { return slot_->split; }
 
    private:
     friend DataLoader;
-    HeldBatches(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
+    HeldBatches(std::shared_ptr<detail::LoaderScheduler> core, std::shared_ptr<detail::SlotProgress> slot) noexcept
         : core_(std::move(core)), slot_(std::move(slot)) {}
 
-    std::shared_ptr<Core> core_;
-    std::shared_ptr<typename Core::Slot> slot_;
+    std::shared_ptr<detail::LoaderScheduler> core_;
+    std::shared_ptr<detail::SlotProgress> slot_;
   };
 
   using Held [[deprecated("DataLoader::HeldBatches")]] = HeldBatches;
@@ -106,16 +100,11 @@ class DataLoader {
   [[gnu::cold]] DataLoader(Source dataset, SamplerType sampler, CollateType collate, DataLoaderOptions options = {}) {
     describe(options).check_ranges();
     auto const samples = static_cast<Index>(dataset.size());
-    require(samples >= 0, "the dataset's size()", samples, "at least 0");
+    if (samples < 0) detail::refuse("the dataset's size()", samples, "at least 0");
     auto order = sampler.over(dataset);
     if constexpr (BatchOrder<OrderType>) {
-      require(options.batch_size == 1, "batch_size", options.batch_size,
-              "left at 1 if the sampler chooses how many samples a batch has");
+      detail::expect_batches(options.batch_size, order.size(), order.batches(), order.max_rows());
       options.batch_size = order.max_rows();
-      if (order.size() != order.batches() * order.max_rows())
-        throw ConfigError("DataLoader: the sampler's order has size() " + std::to_string(order.size()) +
-                          "; it must be batches() * max_rows(), " + std::to_string(order.batches()) + " * " +
-                          std::to_string(order.max_rows()));
     } else {
       static_assert(!(
                         requires { &OrderType::batches; } || requires { &OrderType::max_rows; } ||
@@ -123,11 +112,7 @@ class DataLoader {
                     "Lockstep: the sampler's order lacks some functions of an order by batches: samples(), batches(), "
                     "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
-    if (detail::SequentialAccess<Source> &&
-        (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
-      throw ConfigError(
-          "DataLoader: a stream has no other samples for padding or replacement, and no number of "
-          "samples of which some could be dropped; leave tail at exact and on_failure at raise or skip");
+    if constexpr (detail::SequentialAccess<Source>) detail::expect_stream_options(options);
     replay_ = options.replay;
     size_ = samples;
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
@@ -147,12 +132,12 @@ class DataLoader {
 
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Returns the number of samples in an epoch.
-  [[nodiscard]] Index samples() const { return detail::samples_of(core_->order()); }
+  [[nodiscard]] Index samples() const { return core_->samples(); }
   /// Returns the number of micro-steps in an epoch, equal on all ranks: ceil(samples / (batch_size * split.all)), or
   /// the floor for Tail::drop. For a BatchOrder: ceil(batches / split.all).
   [[nodiscard]] Index steps(Split const& split = {}) const { return steps(split, options().tail); }
   /// Returns the number of micro-steps with another tail than the option's.
-  [[nodiscard]] Index steps(Split const& split, Tail tail) const { return core_->layout(split, 0, tail).steps(); }
+  [[nodiscard]] Index steps(Split const& split, Tail tail) const { return core_->steps_of(split, 0, tail); }
 
   /// Sets the memory resource of batches from the next start on, such as page-locked memory for copies to a device.
   void use(memory::AnyHostResource memory) { core_->use(memory); }
@@ -183,7 +168,7 @@ class DataLoader {
   /// evaluation counts each sample at most once with Tail::exact and without OnFailure::substitute.
   [[gnu::cold]] void start(Split split, Index epoch, Index step, Index last_epoch, Tail tail, OnFailure on_failure) {
     check(split, epoch, last_epoch);
-    require(step >= 0 && step <= steps(split, tail), "step", step, "within the epoch's micro-steps");
+    if (step < 0 || step > steps(split, tail)) detail::refuse("step", step, "within the epoch's micro-steps");
     consumer_thread_ = std::this_thread::get_id();
     core_->start(split, epoch, 0, step, last_epoch, replay_, tail, on_failure);
   }
@@ -195,8 +180,8 @@ class DataLoader {
   /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
   /// number of ranks can share them, and their content is equal.
   [[nodiscard]] LoaderState state_after(HeldBatches const& held) const {
-    LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
-    if (held.step() + 1 >= held.slot_->layout.steps()) {
+    LoaderState out{held.epoch(), held.slot_->end, samples(), fingerprint()};
+    if (held.step() + 1 >= held.slot_->steps) {
       ++out.epoch;
       out.position = 0;
     }
@@ -218,12 +203,7 @@ class DataLoader {
   }
   /// @throws DataError if the state belongs to other data or another order
   [[gnu::cold]] void check(LoaderState const& state) const {
-    if (state.fingerprint != fingerprint() || state.samples != samples()) {
-      throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
-                      state.fingerprint + ", and the dataset and its order have " + std::to_string(samples()) +
-                      " with fingerprint " + fingerprint() +
-                      "; resume with the data, sampler and seed of the earlier run, or start from the beginning");
-    }
+    detail::expect_state(state, samples(), fingerprint());
   }
 
   /// Returns the next micro-step's batches, in order; waits until they are ready.
@@ -232,11 +212,7 @@ class DataLoader {
   /// continue waiting
   /// @throws ConfigError if no batch is left, all are held, or another thread called `start`
   HeldBatches next() {
-    expect_own_process();
-    if (consumer_thread_ != std::this_thread::get_id() && consumer_thread_ != std::thread::id())
-      throw ConfigError(
-          "DataLoader: one thread called next and another called start, for instance because ranks that are threads "
-          "share a loader; make one loader per rank inside launch::run, and call start and next in the same thread");
+    detail::expect_consumer(process_, consumer_thread_);
     return HeldBatches(core_, core_->next());
   }
   /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
@@ -258,12 +234,6 @@ class DataLoader {
     if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order(), core_->options().seed);
     return fingerprint_;
   }
-  void expect_own_process() const {
-    if (::getpid() != process_)
-      throw ConfigError("DataLoader: was made before a fork by process " + std::to_string(process_) +
-                        ", whose workers process " + std::to_string(::getpid()) +
-                        " does not have; make loaders after the fork");
-  }
   /// A fork has no workers, so it does not wait for them; it leaks the memory that it shares with them.
   void release_core() noexcept {
     if (!core_) return;
@@ -273,37 +243,20 @@ class DataLoader {
       static_cast<void>(new (std::nothrow) std::shared_ptr<Core>(std::move(core_)));
   }
   [[gnu::cold]] void check(Split const& split, Index epoch, Index last_epoch) const {
-    expect_own_process();
-    require(split.all >= 1, "split.all", split.all, "at least 1");
-    require(split.count >= 1, "split.count", split.count, "at least 1");
-    require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
-            "within [0, all - count]");
+    detail::expect_split(process_, split);
     if constexpr (detail::SequentialAccess<Source>) {
       Index const lanes = core_->dataset().lanes();
-      require(lanes % split.all == 0, "split.all", split.all,
-              "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
+      if (lanes % split.all != 0)
+        detail::refuse("split.all", split.all,
+                       "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
     } else {
-      auto const now = static_cast<Index>(core_->dataset().size());
-      require(
-          now == size_, "the dataset's size()", now,
-          std::to_string(size_) + ", as when the loader was made: make another loader of a dataset that has changed");
+      detail::expect_size(static_cast<Index>(core_->dataset().size()), size_);
     }
-    require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
+    if (epoch < 0 || epoch > last_epoch) detail::refuse("epoch", epoch, "within [0, last_epoch]");
     if constexpr (requires { core_->order().global_batch(); }) {
-      Index const samples = options().batch_size * split.all;
-      require(core_->order().global_batch() % samples == 0, "the sampler's global_batch", core_->order().global_batch(),
-              std::to_string(samples) + " or a multiple of it, which is batch_size times the " +
-                  std::to_string(split.all) +
-                  " ranks, devices or shards (split.all), so that each batch has samples that belong together");
+      detail::expect_divisible(core_->order().global_batch(), options().batch_size, split.all);
     }
   }
-  template <class Value>
-  static void require(bool holds, char const* what, Value value, std::string const& rule) {
-    if (!holds) {
-      throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);
-    }
-  }
-
   std::shared_ptr<Core> core_;
   ::pid_t process_ = ::getpid();
   Index size_ = 0;  // of the dataset, when its order was made

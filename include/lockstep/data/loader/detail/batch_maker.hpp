@@ -13,7 +13,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
-#include <lockstep/data/loader/detail/batch_layout.hpp>
+#include <lockstep/data/loader/detail/loader_checks.hpp>
 #include <lockstep/data/loader/detail/loader_job.hpp>
 #include <lockstep/data/loader/detail/loader_slot.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
@@ -24,20 +24,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// samples.
 template <class Source, class OrderType, class CollateType>
 struct BatchMaker {
-  using Job = LoaderJob<Source, CollateType, LayoutOf<OrderType>>;
+  using Job = LoaderJob;
+  using Slot = LoaderSlot<Source, CollateType>;
   using Shard = LoaderShard<Source, CollateType>;
   using Worker = LoaderWorker<Source>;
 
   Source dataset;
   OrderType order;
   CollateType collate;
-  DataLoaderOptions options;
-  OnFailure on_failure = options.on_failure;  ///< since the last start
+  std::uint64_t seed;
+  OnFailure on_failure;  ///< since the last start
 
   /// Does a job. Returns false if it stopped early because `generation` differs from `was`.
   bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
-    auto& shard = *job.shard;
-    auto& batch = job.slot->batches[static_cast<std::size_t>(&shard - job.slot->shards.data())];
+    auto& shard = static_cast<Shard&>(*job.shard);
+    auto& batch = static_cast<Slot&>(*job.slot).batches[job.slot->place(shard)];
     auto const phase = job.phase;
     auto const end = job.end;
     auto row = job.begin;
@@ -81,7 +82,7 @@ struct BatchMaker {
   }
   /// Removes the failed rows of a batch, or replaces their samples; returns the number of failed rows.
   [[gnu::cold]] Index handle_failed_rows(Job& job) const {
-    auto& shard = *job.shard;
+    auto& shard = static_cast<Shard&>(*job.shard);
     auto const count = static_cast<Index>(shard.failed.size()) - shard.missing;
     if (sequential || on_failure == OnFailure::skip) {
       shard.remove_failed();
@@ -101,7 +102,7 @@ struct BatchMaker {
   static constexpr int max_substitutes = 16;  // attempts for one sample
 
   /// Records the sample that the worker is processing, for messages of a waiting thread.
-  static void record_current_sample(Worker& worker, Shard const& shard, Index row) noexcept {
+  static void record_current_sample(Worker& worker, ShardProgress const& shard, Index row) noexcept {
     worker.index.store(shard.indices[static_cast<std::size_t>(row)], std::memory_order_relaxed);
     worker.position.store(shard.positions[static_cast<std::size_t>(row)], std::memory_order_relaxed);
   }
@@ -111,7 +112,7 @@ struct BatchMaker {
     return on_failure == OnFailure::skip ||
            (on_failure == OnFailure::substitute && job.phase == Phase::write && job.shard->restarts < max_substitutes);
   }
-  [[nodiscard]] std::string failure_of(Shard const& shard, Index row, std::exception_ptr const& error) const {
+  [[nodiscard]] std::string failure_of(ShardProgress const& shard, Index row, std::exception_ptr const& error) const {
     return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + message_of(error);
   }
 
@@ -121,9 +122,7 @@ struct BatchMaker {
     auto const begin = static_cast<std::size_t>(job.begin), end = static_cast<std::size_t>(job.end);
     auto const size = static_cast<Index>(order.size());
     auto index_at = order.in(job.slot->epoch);
-    auto const layout = job.slot->layout;
-    auto const first = layout.position(job.slot->step, shard.shard, 0);
-    auto const stride = layout.position(job.slot->step, shard.shard, 1) - first;
+    auto const first = shard.planned.first, stride = shard.planned.stride;
     auto* const positions = shard.positions.data();
     auto* const chosen = shard.indices.data();
     for (auto k = begin; k < end; ++k) {
@@ -142,20 +141,19 @@ struct BatchMaker {
   }
   /// @throws DataError if the order returns an index that the dataset does not have
   void check_index(Index index, Index epoch, Index position) const {
-    expect<DataError>(index >= 0 && index < dataset.size(), [&] {
-      return "DataLoader: the sampler's order has sample " + std::to_string(index) + " at position " +
-             std::to_string(position) + " of epoch " + std::to_string(epoch) + ", and the dataset " +
-             std::to_string(dataset.size()) + "; they are numbered from 0";
-    });
+    if constexpr (checks(Contract::cheap))
+      if (index < 0 || index >= static_cast<Index>(dataset.size()))
+        refuse_index(index, epoch, position, static_cast<Index>(dataset.size()));
   }
 
   bool read(Job& job, Index row, Worker& worker) const {
     auto const k = static_cast<std::size_t>(row);
-    SampleKey const key{options.seed, job.slot->epoch, job.shard->positions[k]};
+    auto& shard = static_cast<Shard&>(*job.shard);
+    SampleKey const key{seed, job.slot->epoch, shard.positions[k]};
     for (int attempt = 0;; ++attempt) {
       try {
-        if (!job.shard->read(worker.reader, row, key)) return false;
-        auto const& lengths = job.shard->extents[k].lengths;
+        if (!shard.read(worker.reader, row, key)) return false;
+        auto const& lengths = shard.extents[k].lengths;
         if constexpr (requires { collate.check(lengths); }) collate.check(lengths);
         return true;
       } catch (std::bad_alloc const&) {
@@ -164,7 +162,7 @@ struct BatchMaker {
         throw;
       } catch (...) {
         if (on_failure != OnFailure::substitute || attempt == max_substitutes) throw;
-        job.last_failure = failure_of(*job.shard, row, std::current_exception());
+        job.last_failure = failure_of(shard, row, std::current_exception());
       }
       substitute(job, row, attempt);
     }

@@ -11,10 +11,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// A run of rows of one batch in one phase, done by one worker.
-template <class Source, class CollateType, class Layout>
 struct LoaderJob {
-  LoaderSlot<Source, CollateType, Layout>* slot = nullptr;
-  LoaderShard<Source, CollateType>* shard = nullptr;
+  SlotProgress* slot = nullptr;
+  ShardProgress* shard = nullptr;
   Phase phase = Phase::done;
   Index begin = 0, end = 0;
   RowFailure failure{};
@@ -25,14 +24,21 @@ struct LoaderJob {
 };
 
 /// State of a thread that makes batches, or of the caller of `next` if there are no threads.
-template <class Source>
-struct LoaderWorker {
-  SampleReader<Source> reader;
+struct WorkerProgress {
   Phase phase = Phase::done;     // done: idle
   double since = 0;              // start of the phase
   int thread = 0;                // of the system; 0 for the caller of `next`
   std::atomic<Index> index{-1};  // of the current sample
   std::atomic<Index> position{-1};
+
+  WorkerProgress() = default;
+  virtual ~WorkerProgress() = default;
+};
+
+/// A worker with its reader.
+template <class Source>
+struct LoaderWorker final : WorkerProgress {
+  SampleReader<Source> reader;
 
   explicit LoaderWorker(Source const& dataset) : reader(dataset) {}
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -10,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/dataset.hpp>
@@ -36,38 +34,24 @@ struct RowFailure {
 };
 
 /// Returns the message of an exception.
-inline std::string message_of(std::exception_ptr const& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (std::exception const& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception of unknown type was thrown";
-  }
-}
+[[nodiscard]] std::string message_of(std::exception_ptr const& error);
 
-/// One batch in progress, its slab and its bookkeeping, all reused. `claimed` and `finished` count rows of the current
-/// phase.
-template <class Source, class CollateType>
-struct LoaderShard {
-  using Sample = SampleOf<Source>;
-  using Reader = SampleReader<Source>;
-  static constexpr bool reads_into_rows = ReadsIntoRows<Source, CollateType> && !DrawsSamples<Source>;
-  static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<Source const&>().get(Index{}))>;
-  /// Samples are in memory already, so no sample can delay the batch.
-  static constexpr bool is_in_memory = by_reference&& noexcept(std::declval<Source const&>().get(Index{}));
-  using HeldSample = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
+/// The rows that a micro-step's batch takes: positions first, first + stride, and so on.
+struct BatchRows {
+  Index rows = 0, first = 0, stride = 0;
+};
 
+/// Part of a batch in progress that depends on no type of the user: its slab and its bookkeeping, all reused. `claimed`
+/// and `finished` count rows of the current phase.
+struct ShardProgress {
   Slab slab;
   memory::Block position_memory;  // from the slab's memory resource
   std::span<Index> positions;
   std::vector<Index> indices;
-  std::vector<SampleExtent<Sample>> extents;
-  std::vector<HeldSample> samples;  // between reading and writing
 
   int shard = 0;
+  BatchRows planned;
   Index rows = 0;
-  Index planned_rows = 0;
   Phase phase = Phase::done;
   Index claimed = 0, finished = 0;
   RowFailure failure;
@@ -75,24 +59,11 @@ struct LoaderShard {
   Index missing = 0;          // failed rows whose samples do not exist
   Index bytes = 0;            // of the slab when last counted
   int restarts = 0;           // of this batch; from the first restart on, the indices are kept
+  bool is_finished_by_collate;
 
-  LoaderShard(Index batch_size, memory::AnyHostResource memory)
-      : slab(memory),
-        position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
-        positions(reinterpret_cast<Index*>(position_memory.data()), static_cast<std::size_t>(batch_size)),
-        indices(positions.size()),
-        extents(indices.size()),
-        samples(reads_into_rows ? 0 : indices.size()) {}
+  ShardProgress(Index batch_size, memory::AnyHostResource memory, bool finishes);
 
-  void begin(int number, Index row_count) noexcept {
-    shard = number;
-    rows = planned_rows = row_count;
-    failure = {};
-    failed.clear();
-    missing = 0;
-    restarts = 0;
-    enter(rows == 0 ? Phase::plan : Phase::read);
-  }
+  void begin(int number, BatchRows const& batch) noexcept;
   void enter(Phase next) noexcept {
     phase = next;
     claimed = finished = 0;
@@ -102,38 +73,46 @@ struct LoaderShard {
     return phase == Phase::done ? 0 : phase == Phase::plan || phase == Phase::finish ? 1 : rows;
   }
   /// Enters the next phase. Called after the last row of a phase has finished.
-  void advance() noexcept {
-    constexpr auto last = FinishesBatches<CollateType, Source> ? Phase::finish : Phase::done;
-    auto const after_plan = rows == 0 ? last : Phase::write;
-    enter(failure.error || phase == Phase::finish ? Phase::done
-          : phase == Phase::read                  ? Phase::plan
-          : phase == Phase::plan                  ? after_plan
-                                                  : last);
-  }
+  void advance() noexcept;
   /// Restarts the batch with its current indices.
-  void restart() noexcept {
-    ++restarts;
-    failed.clear();
-    enter(rows == 0 ? Phase::plan : Phase::read);
-  }
+  void restart() noexcept;
+};
+
+/// One batch in progress.
+template <class Source, class CollateType>
+struct LoaderShard : ShardProgress {
+  using Sample = SampleOf<Source>;
+  using Reader = SampleReader<Source>;
+  static constexpr bool reads_into_rows = ReadsIntoRows<Source, CollateType> && !DrawsSamples<Source>;
+  static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<Source const&>().get(Index{}))>;
+  /// Samples are in memory already, so no sample can delay the batch.
+  static constexpr bool is_in_memory = by_reference&& noexcept(std::declval<Source const&>().get(Index{}));
+  using HeldSample = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
+
+  std::vector<SampleExtent<Sample>> extents;
+  std::vector<HeldSample> samples;  // between reading and writing
+
+  [[gnu::cold]] LoaderShard(Index batch_size, memory::AnyHostResource memory)
+      : ShardProgress(batch_size, memory, FinishesBatches<CollateType, Source>),
+        extents(indices.size()),
+        samples(reads_into_rows ? 0 : indices.size()) {}
+
   /// Closes the gaps of the failed rows.
-  void remove_failed() {
-    std::sort(failed.begin(), failed.end());
-    auto gap = failed.begin();
-    Index kept = 0;
-    for (Index row = 0; row < rows; ++row) {
-      if (gap != failed.end() && *gap == row) {
-        ++gap;
-        continue;
+  [[gnu::cold]] void remove_failed() {
+    std::vector<bool> fails(static_cast<std::size_t>(rows));
+    for (auto const row : failed) fails[static_cast<std::size_t>(row)] = true;
+    std::size_t to = 0;
+    for (std::size_t from = 0; from < fails.size(); ++from) {
+      if (fails[from]) continue;
+      if (from != to) {
+        indices[to] = indices[from];
+        positions[to] = positions[from];
+        extents[to] = extents[from];
+        if constexpr (!reads_into_rows) samples[to] = std::move(samples[from]);
       }
-      auto const from = static_cast<std::size_t>(row), to = static_cast<std::size_t>(kept++);
-      if (from == to) continue;
-      indices[to] = indices[from];
-      positions[to] = positions[from];
-      extents[to] = extents[from];
-      if constexpr (!reads_into_rows) samples[to] = std::move(samples[from]);
+      ++to;
     }
-    rows = kept;
+    rows = static_cast<Index>(to);
     failed.clear();
   }
 
@@ -176,17 +155,14 @@ struct LoaderShard {
   }
 };
 
-/// One micro-step of the ring: a batch for each local shard.
-template <class Source, class CollateType, class Layout>
-struct LoaderSlot {
-  using Batch = typename CollateType::template Batch<Source, HostSpace>;
-
-  std::vector<LoaderShard<Source, CollateType>> shards;
-  std::vector<Batch> batches;
+/// Part of a micro-step of the ring that depends on no type of the user.
+struct SlotProgress {
+  std::vector<ShardProgress*> shards;
   memory::AnyHostResource memory;  // of the slabs
-  Layout layout;
   Split split;
   Index epoch = 0, step = 0;
+  Index steps = 0;                  // of the epoch
+  Index end = 0;                    // position in the epoch after this micro-step
   Index bytes = 0;                  // used by the slabs so far
   Index expected_bytes = 0;         // while it is queued: estimate from other slots
   int unfinished = 0;               // shards
@@ -194,60 +170,44 @@ struct LoaderSlot {
   bool held = false;
   bool is_complete = false;  // was delivered, and can be again
 
-  LoaderSlot(Index batch_size, int count, memory::AnyHostResource slab_memory)
-      : batches(static_cast<std::size_t>(count)), memory(slab_memory) {
-    shards.reserve(batches.size());
-    for (int i = 0; i < count; ++i) shards.emplace_back(batch_size, memory);
-  }
+  explicit SlotProgress(memory::AnyHostResource slab_memory) : memory(slab_memory) {}
+  SlotProgress(SlotProgress const&) = delete;
+  SlotProgress& operator=(SlotProgress const&) = delete;
 
-  void begin(Index at_epoch, Index at_step, Split const& of_start, Layout const& of_epoch, bool again) noexcept {
-    split = of_start;
-    epoch = at_epoch;
-    step = at_step;
-    layout = of_epoch;
-    if (again && is_complete) return;
-    is_complete = false;
-    unfinished = split.count;
-    first_claimable = 0;
-    for (int i = 0; i < split.count; ++i) {
-      shards[static_cast<std::size_t>(i)].begin(split.first + i, layout.rows(step, split.first + i));
-    }
-  }
-  /// Marks that the shard may have rows to claim again.
-  void reopen(LoaderShard<Source, CollateType> const& shard) noexcept {
-    first_claimable = std::min(first_claimable, static_cast<std::size_t>(&shard - shards.data()));
+  /// Returns the shard's number in this slot.
+  [[nodiscard]] std::size_t place(ShardProgress const& shard) const noexcept {
+    return static_cast<std::size_t>(shard.shard - split.first);
   }
   [[nodiscard]] bool ready() const noexcept { return unfinished == 0; }
+  /// Returns the number of samples in the batches.
+  [[nodiscard]] Index rows() const noexcept;
   /// Returns the number of rows whose samples exist, including failed samples.
-  [[nodiscard]] Index existing_rows() const noexcept {
-    Index out = 0;
-    for (auto const& shard : shards) out += shard.planned_rows - shard.missing;
-    return out;
+  [[nodiscard]] Index existing_rows() const noexcept;
+  /// Returns the shard whose failure is first in the epoch's order, or null.
+  [[nodiscard]] ShardProgress const* failed() const noexcept;
+};
+
+/// One micro-step of the ring: a batch for each local shard.
+template <class Source, class CollateType>
+struct LoaderSlot : SlotProgress {
+  using Batch = typename CollateType::template Batch<Source, HostSpace>;
+  using Shard = LoaderShard<Source, CollateType>;
+
+  std::vector<Batch> batches;
+
+  [[gnu::cold]] LoaderSlot(Index batch_size, int count, memory::AnyHostResource slab_memory)
+      : SlotProgress(slab_memory), batches(static_cast<std::size_t>(count)) {
+    own_.reserve(batches.size());
+    for (int i = 0; i < count; ++i) own_.emplace_back(batch_size, memory);
+    for (auto& shard : own_) shards.push_back(&shard);
   }
 
-  /// Returns the shard whose failure is first in the epoch's order, or null.
-  [[nodiscard]] LoaderShard<Source, CollateType> const* failed() const noexcept {
-    LoaderShard<Source, CollateType> const* first = nullptr;
-    for (auto const& shard : shards) {
-      if (shard.failure.error && (!first || shard.failure.row < first->failure.row)) first = &shard;
-    }
-    return first;
-  }
-  /// @throws DataError that names the sample, with the original nested
-  [[noreturn]] void rethrow(Source const& dataset, LoaderShard<Source, CollateType> const& shard) const {
-    auto const row = shard.failure.row;
-    auto const at = "epoch " + std::to_string(epoch) + ", step " + std::to_string(step);
-    auto const k = static_cast<std::size_t>(std::max<Index>(row, 0));
-    auto const who = row < 0 ? "DataLoader: the batch of " + at
-                             : "DataLoader: " + name_of(dataset, shard.indices[k]) + " (position " +
-                                   std::to_string(shard.positions[k]) + " of " + at + ")";
-    auto const why = message_of(shard.failure.error);
-    try {
-      std::rethrow_exception(shard.failure.error);
-    } catch (...) {
-      std::throw_with_nested(DataError(who + " cannot be made: " + why));
-    }
-  }
+ private:
+  std::vector<Shard> own_;
 };
 
 }}}  // namespace lockstep::data::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/loader/detail/loader_slot.ipp>
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/data/loader/detail/loader_slot.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+LOCKSTEP_INLINE std::string message_of(std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception const& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception of unknown type was thrown";
+  }
+}
+
+LOCKSTEP_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostResource memory, bool finishes)
+    : slab(memory),
+      position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
+      positions(reinterpret_cast<Index*>(position_memory.data()), static_cast<std::size_t>(batch_size)),
+      indices(positions.size()),
+      is_finished_by_collate(finishes) {}
+
+LOCKSTEP_INLINE void ShardProgress::begin(int number, BatchRows const& batch) noexcept {
+  shard = number;
+  planned = batch;
+  rows = batch.rows;
+  failure = {};
+  failed.clear();
+  missing = 0;
+  restarts = 0;
+  enter(rows == 0 ? Phase::plan : Phase::read);
+}
+
+LOCKSTEP_INLINE void ShardProgress::advance() noexcept {
+  auto const last = is_finished_by_collate ? Phase::finish : Phase::done;
+  auto const after_plan = rows == 0 ? last : Phase::write;
+  enter(failure.error || phase == Phase::finish ? Phase::done
+        : phase == Phase::read                  ? Phase::plan
+        : phase == Phase::plan                  ? after_plan
+                                                : last);
+}
+
+LOCKSTEP_INLINE void ShardProgress::restart() noexcept {
+  ++restarts;
+  failed.clear();
+  enter(rows == 0 ? Phase::plan : Phase::read);
+}
+
+LOCKSTEP_INLINE Index SlotProgress::rows() const noexcept {
+  Index out = 0;
+  for (auto const* shard : shards) out += shard->rows;
+  return out;
+}
+
+LOCKSTEP_INLINE Index SlotProgress::existing_rows() const noexcept {
+  Index out = 0;
+  for (auto const* shard : shards) out += shard->planned.rows - shard->missing;
+  return out;
+}
+
+LOCKSTEP_INLINE ShardProgress const* SlotProgress::failed() const noexcept {
+  ShardProgress const* first = nullptr;
+  for (auto const* shard : shards) {
+    if (shard->failure.error && (!first || shard->failure.row < first->failure.row)) first = shard;
+  }
+  return first;
+}
+
+}}}  // namespace lockstep::data::detail
