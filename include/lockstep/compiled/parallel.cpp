@@ -7,3 +7,4 @@
 #include <lockstep/parallel/gradients/gradient_buckets.ipp>
 #include <lockstep/parallel/gradients/row_exchange.ipp>
 #include <lockstep/parallel/policy.ipp>
+#include <lockstep/parallel/policy/detail/ready_times.ipp>

@@ -4,99 +4,191 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
+#include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/parallel/session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+namespace detail {
+
+/// Part of a SessionBase that does not depend on the types of the model, the optimizer and the session. The library
+/// instantiates it for float on the host.
+template <class Replica>
+class ReplicaSession : public AnySession {
+ public:
+  using Space = typename Replica::Space;
+
+  [[nodiscard]] std::span<float const> values() const override { return first_replica().values(); }
+  [[nodiscard]] std::span<float const> buffers() const override { return first_replica().buffers(); }
+  void set_values(std::span<float const> values) override;
+  void set_buffers(std::span<float const> buffers) override;
+  [[nodiscard]] float const* moment(std::size_t i) override;
+
+  [[nodiscard]] bool skipped() override;
+  [[nodiscard]] double gradient_norm() override;
+  void mark_not_finite(std::span<double> devices) override;
+
+  [[nodiscard]] optim::LossScaler::State loss_scale() override;
+  void set_loss_scale(optim::LossScaler::State const& state) override;
+  [[nodiscard]] std::string choose_gemm_algorithms(int rank) override;
+  void set_gemm_algorithms(std::string const& choices) override;
+
+  void trace(std::span<Timeline* const> devices, Timeline*) override;
+  [[nodiscard]] DeviceWork take_work() override;
+
+ protected:
+  /// A function of a shard's number and its replica.
+  struct Visitor {
+    void (*call)(void const* self, int shard, Replica& replica);
+    void const* self;
+  };
+
+  explicit ReplicaSession(Kind kind) : AnySession(std::move(kind)) {}
+  ~ReplicaSession() = default;
+
+ private:
+  /// Calls the visitor for each local shard, on the threads of the shard's device.
+  virtual void visit_shards(Visitor visitor) = 0;
+  [[nodiscard]] virtual Replica& first_replica() const = 0;
+  [[nodiscard]] virtual OptimizerMoments<Space>& moments() = 0;
+
+  template <class Function>
+  void each(Function const& f) {
+    visit_shards(
+        {[](void const* self, int shard, Replica& replica) { (*static_cast<Function const*>(self))(shard, replica); },
+         &f});
+  }
+};
+
+template <class Replica>
+[[gnu::cold]] void ReplicaSession<Replica>::set_values(std::span<float const> values) {
+  each([&](int, Replica& replica) {
+    replica.device().enter();
+    replica.set_values(values);
+  });
+}
+
+template <class Replica>
+[[gnu::cold]] void ReplicaSession<Replica>::set_buffers(std::span<float const> buffers) {
+  each([&](int, Replica& replica) {
+    replica.device().enter();
+    replica.set_buffers(buffers);
+  });
+}
+
+template <class Replica>
+float const* ReplicaSession<Replica>::moment(std::size_t i) {
+  return moments().moment(i, first_replica().device()).data();
+}
+
+template <class Replica>
+bool ReplicaSession<Replica>::skipped() {
+  return moments().skipped(first_replica().device());
+}
+
+template <class Replica>
+double ReplicaSession<Replica>::gradient_norm() {
+  return moments().gradient_norm(first_replica().device());
+}
+
+template <class Replica>
+[[gnu::cold]] void ReplicaSession<Replica>::mark_not_finite(std::span<double> devices) {
+  each([&](int shard, Replica& replica) {
+    if (!std::isfinite(replica.read_loss().sum)) devices[static_cast<std::size_t>(shard / replica.shards())] = 1;
+  });
+}
+
+template <class Replica>
+optim::LossScaler::State ReplicaSession<Replica>::loss_scale() {
+  optim::LossScaler::State state;
+  if constexpr (Replica::scales_loss)
+    each([&](int shard, Replica& replica) {
+      if (shard == 0) state = replica.loss_scale().get(replica.device());
+    });
+  return state;
+}
+
+template <class Replica>
+void ReplicaSession<Replica>::set_loss_scale([[maybe_unused]] optim::LossScaler::State const& state) {
+  if constexpr (Replica::scales_loss)
+    each([&](int, Replica& replica) { replica.loss_scale().set(replica.device(), state); });
+}
+
+template <class Replica>
+std::string ReplicaSession<Replica>::choose_gemm_algorithms([[maybe_unused]] int rank) {
+  std::string choices;
+  if constexpr (!Space::host_accessible) {
+    each([&](int shard, Replica& replica) {
+      if (rank == 0 && shard == 0) choices = replica.device().choose_gemm_algorithms();
+    });
+    this->broadcast(choices, 0);
+  }
+  return choices;
+}
+
+template <class Replica>
+void ReplicaSession<Replica>::set_gemm_algorithms([[maybe_unused]] std::string const& choices) {
+  if constexpr (!Space::host_accessible)
+    if (!choices.empty()) each([&](int, Replica& replica) { replica.device().set_gemm_algorithms(choices); });
+}
+
+template <class Replica>
+[[gnu::cold]] void ReplicaSession<Replica>::trace(std::span<Timeline* const> devices, Timeline*) {
+  each([&](int shard, Replica& replica) {
+    replica.trace(devices.empty() ? nullptr : devices[static_cast<std::size_t>(shard / replica.shards())]);
+  });
+}
+
+template <class Replica>
+DeviceWork ReplicaSession<Replica>::take_work() {
+  DeviceWork work;
+  if constexpr (!Space::host_accessible)
+    each([&](int shard, Replica& replica) {
+      if (auto const taken = replica.take_work(); shard == 0) work = taken;
+    });
+  return work;
+}
+
+#if defined(LOCKSTEP_COMPILED)
+extern template class ReplicaSession<ReplicaBase<nn::Context<float, HostSpace>>>;
+#endif
+
+}  // namespace detail
 
 /// Implements the functions of AnySession that follow from replicas and optimizer state. `Session` derives from this
 /// class, is its friend, and has `for_each_shard(f)`, `first()`, which returns the first replica, and `state_`, the
 /// OptimizerState. It overrides the other functions, and those whose default does not fit.
 template <class Session, class Replica, class Optimizer>
-class SessionBase : public AnySession {
+class SessionBase : public detail::ReplicaSession<typename Replica::Base> {
+  using Base = detail::ReplicaSession<typename Replica::Base>;
+
  public:
   using DeviceReplica = Replica;
   static constexpr bool spans_ranks = false;
   static constexpr bool update_copies_parameters = false;
 
-  [[nodiscard]] std::span<float const> values() const override { return session().first().values(); }
-  [[nodiscard]] std::span<float const> buffers() const override { return session().first().buffers(); }
-  [[gnu::cold]] void set_values(std::span<float const> values) override {
-    session().for_each_shard([&](int, Replica& replica) {
-      replica.device().enter();
-      replica.set_values(values);
-    });
-  }
-  [[gnu::cold]] void set_buffers(std::span<float const> buffers) override {
-    session().for_each_shard([&](int, Replica& replica) {
-      replica.device().enter();
-      replica.set_buffers(buffers);
-    });
-  }
-  [[nodiscard]] float const* moment(std::size_t i) override {
-    return session().state_.moment(i, session().first().device()).data();
-  }
-
-  [[nodiscard]] bool skipped() override { return session().state_.skipped(session().first().device()); }
-  [[nodiscard]] double gradient_norm() override { return session().state_.gradient_norm(session().first().device()); }
-  [[gnu::cold]] void mark_not_finite(std::span<double> devices) override {
-    session().for_each_shard([&](int shard, Replica& replica) {
-      if (!std::isfinite(replica.read_loss().sum)) devices[static_cast<std::size_t>(shard / replica.shards())] = 1;
-    });
-  }
-
-  [[nodiscard]] optim::LossScaler::State loss_scale() override {
-    optim::LossScaler::State state;
-    if constexpr (Replica::scales_loss)
-      session().for_each_shard([&](int shard, Replica& replica) {
-        if (shard == 0) state = replica.loss_scale().get(replica.device());
-      });
-    return state;
-  }
-  void set_loss_scale([[maybe_unused]] optim::LossScaler::State const& state) override {
-    if constexpr (Replica::scales_loss)
-      session().for_each_shard([&](int, Replica& replica) { replica.loss_scale().set(replica.device(), state); });
-  }
-  [[nodiscard]] std::string choose_gemm_algorithms([[maybe_unused]] int rank) override {
-    std::string choices;
-    if constexpr (!Replica::Space::host_accessible) {
-      session().for_each_shard([&](int shard, Replica& replica) {
-        if (rank == 0 && shard == 0) choices = replica.device().choose_gemm_algorithms();
-      });
-      broadcast(choices, 0);
-    }
-    return choices;
-  }
-  void set_gemm_algorithms([[maybe_unused]] std::string const& choices) override {
-    if constexpr (!Replica::Space::host_accessible)
-      if (!choices.empty())
-        session().for_each_shard([&](int, Replica& replica) { replica.device().set_gemm_algorithms(choices); });
-  }
-
-  [[gnu::cold]] void trace(std::span<Timeline* const> devices, Timeline*) override {
-    session().for_each_shard([&](int shard, Replica& replica) {
-      replica.trace(devices.empty() ? nullptr : devices[static_cast<std::size_t>(shard / replica.shards())]);
-    });
-  }
-  [[nodiscard]] DeviceWork take_work() override {
-    DeviceWork work;
-    if constexpr (!Replica::Space::host_accessible)
-      session().for_each_shard([&](int shard, Replica& replica) {
-        if (auto const taken = replica.take_work(); shard == 0) work = taken;
-      });
-    return work;
-  }
-
  private:
   friend Session;
   SessionBase()
-      : AnySession({static_cast<std::size_t>(Optimizer::states), optim::name_of<Optimizer>(),
-                    optim::averages<Optimizer>, Replica::scales_loss, Replica::Space::host_accessible}) {}
+      : Base({static_cast<std::size_t>(Optimizer::states), optim::name_of<Optimizer>(), optim::averages<Optimizer>,
+              Replica::scales_loss, Replica::Space::host_accessible}) {}
 
-  [[nodiscard]] Session& session() noexcept { return static_cast<Session&>(*this); }
-  [[nodiscard]] Session const& session() const noexcept { return static_cast<Session const&>(*this); }
+  void visit_shards(typename Base::Visitor visitor) final {
+    static_cast<Session&>(*this).for_each_shard(
+        [visitor](int shard, Replica& replica) { visitor.call(visitor.self, shard, replica); });
+  }
+  [[nodiscard]] typename Replica::Base& first_replica() const final {
+    return const_cast<Session&>(static_cast<Session const&>(*this)).first();
+  }
+  [[nodiscard]] detail::OptimizerMoments<typename Replica::Space>& moments() final {
+    return static_cast<Session&>(*this).state_;
+  }
 };
 
 }}}  // namespace lockstep::parallel

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <exception>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,13 +9,12 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/tree_sum.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
-#include <lockstep/parallel/check/check_replicas.hpp>
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/policy/detail/device_replicas.hpp>
 #include <lockstep/parallel/policy/detail/ready_times.hpp>
 #include <lockstep/parallel/policy/detail/replica_sum.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
@@ -59,7 +57,7 @@ struct DataParallel {
           threads_(checked(policy.devices)),
           replicas_(replicas(policy, model, layout, values)),
           ready_times_(first()),
-          sum_(threads_, replicas_),
+          sum_(threads_, bases_.all()),
           state_(layout),
           busy_(replicas_.size()),
           thread_exchange_(policy.devices) {
@@ -80,7 +78,7 @@ struct DataParallel {
         auto const own = batches.subspan(at * count, count);
         try {
           if (device == 0)
-            ready_times_.run(own, step);
+            ready_times_.run(first(), own, step);
           else
             replicas_[at]->run_shards(own, step);
         } catch (...) {
@@ -118,47 +116,12 @@ struct DataParallel {
 
     /// Compares the bits of all devices' parameters, before an update. Only the first device has optimizer state.
     /// @throws CollectiveMismatch if they differ, with the first parameter that differs, and the devices
-    [[gnu::cold]] void check_replicas(Index step) override {
-      auto const each_has = layout_.entries().size();
-      std::vector<Checksum> all(replicas_.size() * each_has);
-      on_devices([&](int device, DeviceReplica& replica) {
-        replica.device().enter();
-        auto const mine = detail::checksums(layout_, ReplicaArenas(1, replica.values().data()));
-        std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
-      });
-      detail::expect_equal_checksums(layout_, all, replicas_.size(), "device",
-                                     "a device's parameters were changed separately", step);
-    }
+    [[gnu::cold]] void check_replicas(Index step) override { bases_.check(layout_, step); }
 
     /// Makes the buffers of all replicas equal, according to the policy.
-    [[gnu::cold]] void synchronize_buffers() override {
-      auto all = replicas_[0]->buffers();
-      if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
-      if (buffer_policy_ == BufferPolicy::mean) {
-        std::vector<float*> means;
-        for (auto const& replica : replicas_) {
-          replica->device().enter();
-          means.push_back(replica->mean_buffers().data());
-        }
-        first().device().enter();
-        tree_sum_into_first<float>(means, 0, std::ssize(all));
-        all = {means[0], all.size()};
-        for (float& sum : all) sum /= static_cast<float>(replicas_.size());
-      }
-      on_devices([&](int, DeviceReplica& replica) {
-        replica.device().enter();
-        replica.set_buffers(all);
-      });
-    }
+    [[gnu::cold]] void synchronize_buffers() override { bases_.synchronize_buffers(buffer_policy_); }
 
-    [[gnu::cold]] void restore(SessionState& state) override {
-      on_devices([&](int device, DeviceReplica& replica) {
-        replica.device().enter();
-        replica.set_values(state.values());
-        replica.set_buffers(state.buffers());
-        if (device == 0) state_.set_moments(state, replica.device());
-      });
-    }
+    [[gnu::cold]] void restore(SessionState& state) override { bases_.restore(state, state_); }
     /// Returns the first device's phases. Its wait for slower devices counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() override {
       auto phases = first().device().take_phases();
@@ -167,14 +130,8 @@ struct DataParallel {
       return phases;
     }
     [[nodiscard, gnu::cold]] SessionReport report() override {
-      SessionReport report;
+      auto report = bases_.report();
       report.buckets = ready_times_.times();
-      std::vector<double> used(replicas_[0]->used().size());
-      for (auto const& replica : replicas_) {
-        report.peak_bytes_per_device.push_back(replica->bytes());
-        for (std::size_t i = 0; i < used.size(); ++i) used[i] += replica->used()[i];
-      }
-      report.unused_parameters = replicas_[0]->unused(used);
       report.peak_bytes_per_device[0] += state_.bytes();
       return report;
     }
@@ -196,6 +153,7 @@ struct DataParallel {
         replica = std::make_unique<DeviceReplica>(model, layout, policy.place(device));
         replica->set_values(values);
       });
+      for (auto const& replica : all) bases_.add(*replica);
       return all;
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
@@ -208,9 +166,10 @@ struct DataParallel {
     nn::ParameterLayout const& layout_;
     BufferPolicy buffer_policy_;
     DeviceThreads threads_;
+    detail::DeviceReplicas<typename DeviceReplica::Base> bases_{threads_};
     Replicas replicas_;
-    detail::ReadyTimes<DeviceReplica> ready_times_;
-    detail::ReplicaSum<DeviceReplica> sum_;
+    detail::ReadyTimes ready_times_;
+    detail::ReplicaSum<typename DeviceReplica::Base> sum_;
     OptimizerState<Optimizer, Space> state_;
     bool stop_requested_ = false;
     std::vector<double> busy_;  // seconds in micro-steps, per device

@@ -40,7 +40,7 @@ struct SingleDevice {
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       stop_requested_ = step.stop;
-      ready_times_.run(batches, step);
+      ready_times_.run(replica_, batches, step);
     }
 
     /// Applies the gradients of all micro-batches since the first. Returns the step's loss over all shards.
@@ -86,7 +86,7 @@ struct SingleDevice {
 
     DeviceReplica replica_;
     OptimizerState<Optimizer, Space> state_;
-    detail::ReadyTimes<DeviceReplica> ready_times_;
+    detail::ReadyTimes ready_times_;
     bool stop_requested_ = false;
   };
 };

@@ -22,19 +22,97 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
+namespace detail {
+
+/// Part of an OptimizerState that does not depend on the optimizer.
+template <class Space>
+class OptimizerMoments {
+ public:
+  /// Returns whether the last update was skipped because a required norm was not finite. Waits for the device.
+  [[nodiscard]] bool skipped(Device<Space> const& device) const { return make_scalars_.skipped(device); }
+  /// Returns the norm of the last update's mean gradient before clipping, or 0 if it was not measured. Waits for the
+  /// device.
+  [[nodiscard]] double gradient_norm(Device<Space> const& device) const { return make_scalars_.gradient_norm(device); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
+  }
+  /// Returns a moment on the host, as concatenated parts, valid until the next call. Waits for the device.
+  [[nodiscard]] std::span<float const> moment(std::size_t i, Device<Space> const& device) const {
+    return arenas_[i].on_host(device);
+  }
+  /// Writes a moment's parts to their offsets in an arena of the layout in host memory. Waits for the device.
+  void write_parts(std::size_t i, Device<Space> const& device, float* arena) const;
+  /// Queues the same for an arena in this state's space.
+  void copy_parts(std::size_t i, memory::Stream<Space> stream, float* arena) const;
+  void set_moments(SessionState& state, Device<Space> const& device);
+
+ protected:
+  OptimizerMoments(nn::ParameterLayout const& layout, std::vector<ArenaPart> parts, int states);
+  ~OptimizerMoments() = default;
+
+  nn::ParameterLayout const* layout_;
+  std::vector<ArenaPart> parts_;
+  Index size_ = 0;  // elements of all parts
+  std::vector<Arena<Space>> arenas_;
+  MakeStepScalars<Space> make_scalars_;
+};
+
+template <class Space>
+[[gnu::cold]] OptimizerMoments<Space>::OptimizerMoments(nn::ParameterLayout const& layout, std::vector<ArenaPart> parts,
+                                                        int states)
+    : layout_(&layout), parts_(std::move(parts)) {
+  for (auto const& part : parts_) size_ += part.end - part.begin;
+  for (int i = 0; i < states; ++i) arenas_.emplace_back(size_);
+}
+
+template <class Space>
+void OptimizerMoments<Space>::write_parts(std::size_t i, Device<Space> const& device, float* arena) const {
+  auto const* from = moment(i, device).data();
+  for (auto const& part : parts_) {
+    std::copy_n(from, part.end - part.begin, arena + part.begin);
+    from += part.end - part.begin;
+  }
+}
+
+template <class Space>
+void OptimizerMoments<Space>::copy_parts(std::size_t i, memory::Stream<Space> stream, float* arena) const {
+  float const* from = arenas_[i].data();
+  for (auto const& part : parts_) {
+    kernel::Copy<Space>::template run<float>(stream, from, arena + part.begin, part.end - part.begin);
+    from += part.end - part.begin;
+  }
+}
+
+template <class Space>
+[[gnu::cold]] void OptimizerMoments<Space>::set_moments(SessionState& state, Device<Space> const& device) {
+  for (std::size_t i = 0; i < arenas_.size(); ++i) {
+    auto* to = arenas_[i].data();
+    for (auto const& part : parts_) {
+      auto const count = part.end - part.begin;
+      device.write(state.moments(i).subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(count)), to);
+      to += count;
+    }
+  }
+}
+
+#if defined(LOCKSTEP_COMPILED)
+extern template class OptimizerMoments<HostSpace>;
+#endif
+
+}  // namespace detail
+
 /// Moments of an optimizer, in arenas of the parameters' layout or of parts of it. Updates only these parts.
 template <class Optimizer, class Space = HostSpace>
-class OptimizerState {
+class OptimizerState : public detail::OptimizerMoments<Space> {
+  using Moments = detail::OptimizerMoments<Space>;
+
  public:
   /// Allocates on the device that the thread has entered. The layout must outlive the state.
   explicit OptimizerState(nn::ParameterLayout const& layout)
       : OptimizerState(layout, std::vector<detail::ArenaPart>(1, {0, layout.size()})) {}
   /// Holds only these parts, which must be in order.
   OptimizerState(nn::ParameterLayout const& layout, std::vector<detail::ArenaPart> parts)
-      : layout_(&layout), parts_(std::move(parts)) {
-    for (auto const& part : parts_) size_ += part.end - part.begin;
-    for (std::size_t i = 0; i < Optimizer::states; ++i) arenas_.emplace_back(size_);
-  }
+      : Moments(layout, std::move(parts), Optimizer::states) {}
 
   /// Applies one step to a replica's values. The optimizer gets the gradients of the sum `loss`, divided by the loss's
   /// weight and the replica's loss scale, and clipped. Updates the loss scale.
@@ -42,7 +120,7 @@ class OptimizerState {
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
     measures(optimizer, replica, settings);
-    step_all(optimizer, replica,
+    step_all(optimizer, base_of(replica),
              make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
                            replica.touched(), replica.loss_scale().data()));
   }
@@ -67,52 +145,22 @@ class OptimizerState {
               typename detail::MakeStepScalars<Space>::Norm const& norm) {
     auto const* const scalars =
         make_scalars_.complete(replica.stream(), settings, loss, norm, replica.loss_scale().data());
-    step_all(optimizer, replica, scalars);
+    step_all(optimizer, base_of(replica), scalars);
     return scalars != nullptr;
-  }
-  /// Returns whether the last update was skipped because a required norm was not finite. Waits for the device.
-  [[nodiscard]] bool skipped(detail::Device<Space> const& device) const { return make_scalars_.skipped(device); }
-  /// Returns the norm of the last update's mean gradient before clipping, or 0 if it was not measured. Waits for the
-  /// device.
-  [[nodiscard]] double gradient_norm(detail::Device<Space> const& device) const {
-    return make_scalars_.gradient_norm(device);
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
-  }
-  /// Returns a moment on the host, as concatenated parts, valid until the next call. Waits for the device.
-  [[nodiscard]] std::span<float const> moment(std::size_t i, detail::Device<Space> const& device) const {
-    return arenas_[i].on_host(device);
-  }
-  /// Writes a moment's parts to their offsets in an arena of the layout in host memory. Waits for the device.
-  void write_parts(std::size_t i, detail::Device<Space> const& device, float* arena) const {
-    auto const* from = moment(i, device).data();
-    for (auto const& part : parts_) {
-      std::copy_n(from, part.end - part.begin, arena + part.begin);
-      from += part.end - part.begin;
-    }
-  }
-  /// Queues the same for an arena in this state's space.
-  void copy_parts(std::size_t i, memory::Stream<Space> stream, float* arena) const {
-    float const* from = arenas_[i].data();
-    for (auto const& part : parts_) {
-      kernel::Copy<Space>::template run<float>(stream, from, arena + part.begin, part.end - part.begin);
-      from += part.end - part.begin;
-    }
-  }
-  void set_moments(SessionState& state, detail::Device<Space> const& device) {
-    for (std::size_t i = 0; i < arenas_.size(); ++i) {
-      auto* to = arenas_[i].data();
-      for (auto const& part : parts_) {
-        auto const count = part.end - part.begin;
-        device.write(state.moments(i).subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(count)),
-                     to);
-        to += count;
-      }
-    }
   }
 
  private:
+  using Moments::arenas_;
+  using Moments::layout_;
+  using Moments::make_scalars_;
+  using Moments::parts_;
+
+  /// Replicas of different models share code.
+  template <class Replica>
+  [[nodiscard]] static typename Replica::Base& base_of(Replica& replica) noexcept {
+    return replica;
+  }
+
   /// Elements [begin, end) of the arena that one call can update: of one parameter group, and dense or of one table.
   struct Range {
     Index begin = 0, end = 0;
@@ -188,12 +236,6 @@ class OptimizerState {
                      if (!touched) std::fill_n(gradients + (begin - range.begin), end - begin, 0.0f);
                    });
   }
-
-  nn::ParameterLayout const* layout_;
-  std::vector<detail::ArenaPart> parts_;
-  Index size_ = 0;  // elements of all parts
-  std::vector<detail::Arena<Space>> arenas_;
-  detail::MakeStepScalars<Space> make_scalars_;
 };
 
 }}}  // namespace lockstep::parallel

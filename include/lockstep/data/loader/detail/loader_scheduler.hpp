@@ -44,8 +44,8 @@ class LoaderScheduler {
   void observe() noexcept;
 
   /// Starts delivery at a micro-step of an epoch whose micro-steps are counted from the position `first`.
-  [[gnu::cold]] void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay, Tail tail,
-             OnFailure on_failure);
+  [[gnu::cold]] void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay,
+                           Tail tail, OnFailure on_failure);
   /// Returns the next micro-step, ready. @throws DataError of the failed sample; later micro-steps are unaffected
   [[nodiscard]] std::shared_ptr<SlotProgress> next();
   void release(SlotProgress* slot) noexcept;
@@ -58,7 +58,7 @@ class LoaderScheduler {
 
  protected:
   /// A derived class calls `stop` in its destructor: workers call its functions.
-  virtual ~LoaderScheduler() = default;
+  virtual ~LoaderScheduler();
 
  private:
   [[nodiscard]] virtual std::shared_ptr<SlotProgress> make_slot(int shards, memory::AnyHostResource memory) const = 0;

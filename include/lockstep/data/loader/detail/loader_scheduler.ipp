@@ -59,6 +59,8 @@ LOCKSTEP_INLINE LoaderScheduler::LoaderScheduler(DataLoaderOptions const& option
   threads_.reserve(most);
 }
 
+LOCKSTEP_INLINE LoaderScheduler::~LoaderScheduler() = default;
+
 LOCKSTEP_INLINE void LoaderScheduler::use(memory::AnyHostResource memory) {
   std::lock_guard lock(mutex_);
   memory_ = memory;
@@ -468,8 +470,8 @@ LOCKSTEP_INLINE void LoaderScheduler::refuse_next() const {
                       " batches of the ring are held; release one before you call `next`, or raise `prefetch`");
   }
   throw ConfigError("DataLoader: no batch is left of epochs with " + std::to_string(samples()) +
-                    " samples before epoch " + std::to_string(last_epoch_) +
-                    ", the end given to start; an epoch has " + std::to_string(steps_of(split_, epoch_, tail_)) +
+                    " samples before epoch " + std::to_string(last_epoch_) + ", the end given to start; an epoch has " +
+                    std::to_string(steps_of(split_, epoch_, tail_)) +
                     " steps of this split, see steps(split); call start again");
 }
 

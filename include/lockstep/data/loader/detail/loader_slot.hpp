@@ -62,6 +62,8 @@ struct ShardProgress {
   bool is_finished_by_collate;
 
   ShardProgress(Index batch_size, memory::AnyHostResource memory, bool finishes);
+  ShardProgress(ShardProgress&&) noexcept;
+  ~ShardProgress();
 
   void begin(int number, BatchRows const& batch) noexcept;
   void enter(Phase next) noexcept {

@@ -21,6 +21,10 @@ LOCKSTEP_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostRe
       indices(positions.size()),
       is_finished_by_collate(finishes) {}
 
+LOCKSTEP_INLINE ShardProgress::ShardProgress(ShardProgress&&) noexcept = default;
+
+LOCKSTEP_INLINE ShardProgress::~ShardProgress() = default;
+
 LOCKSTEP_INLINE void ShardProgress::begin(int number, BatchRows const& batch) noexcept {
   shard = number;
   planned = batch;

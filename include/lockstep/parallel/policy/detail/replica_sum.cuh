@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,26 +18,26 @@ template <class Replica>
 class ReplicaSum<Replica, CudaSpace> {
  public:
   /// Both arguments must outlive this object.
-  ReplicaSum(DeviceThreads&, std::span<std::unique_ptr<Replica> const> replicas) : replicas_(replicas) {
-    for (auto const& replica : replicas) {
+  ReplicaSum(DeviceThreads&, std::span<Replica* const> replicas) : replicas_(replicas) {
+    for (auto* const replica : replicas) {
       replica->device().enter();
       done_.emplace_back();
       copied_.emplace_back();
     }
-    for (auto const& reader : replicas)
-      for (auto const& read : replicas) enable_peer_access(*reader, *read);
+    for (auto* const reader : replicas)
+      for (auto* const read : replicas) enable_peer_access(*reader, *read);
     first().device().enter();
   }
   ReplicaSum(ReplicaSum const&) = delete;
   ReplicaSum& operator=(ReplicaSum const&) = delete;
   /// Waits for all replicas: they may still copy memory that is freed next.
   ~ReplicaSum() {
-    for (auto const& replica : replicas_) cudaStreamSynchronize(replica->stream().get());
+    for (auto* const replica : replicas_) cudaStreamSynchronize(replica->stream().get());
   }
 
   /// Queues the sums on all streams. The first replica has the result.
   nn::Loss<CudaSpace> gather(Index size) {
-    for (auto const& replica : replicas_) {
+    for (auto* const replica : replicas_) {
       replica->zero_unused();
       replica->device().begin_sum();
     }
@@ -138,7 +137,7 @@ class ReplicaSum<Replica, CudaSpace> {
     memory::Block& operator[](bool is_loss) noexcept { return is_loss ? loss : gradients; }
   };
 
-  std::span<std::unique_ptr<Replica> const> replicas_;
+  std::span<Replica* const> replicas_;
   std::vector<memory::CudaEvent> done_;
   std::vector<Copies> copied_;
   std::vector<float*> gradients_;
