@@ -3,12 +3,14 @@
 #include <lockstep/core/base64.ipp>
 #include <lockstep/core/checksum.ipp>
 #include <lockstep/core/crc32.ipp>
+#include <lockstep/core/error.ipp>
 #include <lockstep/core/free_memory.ipp>
 #include <lockstep/core/hmac_sha256.ipp>
 #include <lockstep/core/json.ipp>
 #include <lockstep/core/json_value.ipp>
 #include <lockstep/core/json_writer.ipp>
 #include <lockstep/core/keyed_permutation.ipp>
+#include <lockstep/core/mix.ipp>
 #include <lockstep/core/option_descriptor.ipp>
 #include <lockstep/core/out_of_memory.ipp>
 #include <lockstep/core/processors.ipp>
@@ -20,6 +22,7 @@
 #include <lockstep/core/thread_pool.ipp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/memory/free_list.ipp>
+#include <lockstep/memory/scratch.hpp>
 
 #if !defined(LOCKSTEP_COMPILED)
 #error "Lockstep: compile the library and the programs that are linked with it with -DLOCKSTEP_COMPILED"
@@ -31,5 +34,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 template void tree_sum_into_first<float>(std::span<float* const> sources, Index begin, Index end) noexcept;
 template void tree_sum_into_first<double>(std::span<double* const> sources, Index begin, Index end) noexcept;
+
+namespace memory {
+template class Scratch<HostResource>;
+}
 
 }}  // namespace lockstep

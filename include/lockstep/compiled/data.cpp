@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/classes/class_balance.ipp>
 #include <lockstep/data/classes/class_names.ipp>
+#include <lockstep/data/collate/pad_collate.ipp>
 #include <lockstep/data/detail/data_file.ipp>
+#include <lockstep/data/detail/zero_runs.ipp>
 #include <lockstep/data/loader/data_loader_options.ipp>
 #include <lockstep/data/loader/detail/loader_checks.ipp>
 #include <lockstep/data/loader/detail/loader_scheduler.ipp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/detail/expect_setting.ipp>
+#include <lockstep/optim/detail/parameter_rule.ipp>
+#include <lockstep/optim/loss_scaler.ipp>
 #include <lockstep/optim/sgd.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {

@@ -16,3 +16,11 @@ template class ReplicaSession<ReplicaBase<nn::Context<float, HostSpace>>>;
 template class ReplicaSum<ReplicaBase<nn::Context<float, HostSpace>>, HostSpace>;
 
 }}}  // namespace lockstep::parallel::detail
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+LOCKSTEP_OPTIMIZER_STATE(template, optim::SGD);
+LOCKSTEP_OPTIMIZER_STATE(template, optim::Adam);
+LOCKSTEP_OPTIMIZER_STATE(template, optim::AdamW);
+
+}}}  // namespace lockstep::parallel

@@ -2,6 +2,7 @@
 #include <lockstep/train/detail/check_finite_parameters.ipp>
 #include <lockstep/train/detail/copy_parameters.ipp>
 #include <lockstep/train/detail/saved_state_reader.ipp>
+#include <lockstep/train/detail/single_thread_guard.ipp>
 #include <lockstep/train/detail/sorted_rows.ipp>
 #include <lockstep/train/metrics/bleu.ipp>
 #include <lockstep/train/metrics/chrf.ipp>
@@ -12,12 +13,15 @@
 #include <lockstep/train/trainer/detail/agreement_of.ipp>
 #include <lockstep/train/trainer/detail/averaged_parameters.ipp>
 #include <lockstep/train/trainer/detail/check_evaluation.ipp>
+#include <lockstep/train/trainer/detail/check_learning.ipp>
 #include <lockstep/train/trainer/detail/check_options.ipp>
 #include <lockstep/train/trainer/detail/checkpointing.ipp>
+#include <lockstep/train/trainer/detail/evaluate.ipp>
 #include <lockstep/train/trainer/detail/fit_plan.ipp>
 #include <lockstep/train/trainer/detail/running_fit.ipp>
 #include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>
+#include <lockstep/train/trainer/detail/with_sample_name.ipp>
 #include <lockstep/train/trainer/fit_options.ipp>
 #include <lockstep/train/trainer/trainer_state.ipp>

@@ -15,24 +15,13 @@ inline constexpr std::size_t max_message_bytes = 2000;
 
 /// Returns a message of at most `max_message_bytes`. A longer one, which may quote a file, keeps its beginning and
 /// its end, cut between characters of UTF-8, and says how much is left out.
-[[nodiscard]] inline std::string limited_message(std::string const& message) {
-  if (message.size() <= max_message_bytes) return message;
-  constexpr std::size_t tail = 700, room = 60;  // room for the note between the two parts
-  auto const within_character = [&](std::size_t at) {
-    return (static_cast<unsigned char>(message[at]) & 0xC0) == 0x80;
-  };
-  std::size_t end = max_message_bytes - tail - room, begin = message.size() - tail;
-  for (int i = 0; i < 3 && within_character(end); ++i) --end;
-  for (int i = 0; i < 3 && within_character(begin); ++i) ++begin;
-  return message.substr(0, end) + " [... " + std::to_string(begin - end) + " bytes left out ...] " +
-         message.substr(begin);
-}
+[[nodiscard]] std::string limited_message(std::string const& message);
 
 /// Root of all errors that Lockstep throws. The message names the component, the value, the rule and the remedy. It is
 /// limited to `max_message_bytes`.
 class Error : public std::runtime_error {
  public:
-  explicit Error(std::string const& what) : std::runtime_error(limited_message(what)) {}
+  explicit Error(std::string const& what);
   explicit Error(char const* what) : Error(std::string(what)) {}
 };
 
@@ -116,3 +105,7 @@ class CollectiveMismatch : public CommunicationError {
 };
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/error.ipp>
+#endif

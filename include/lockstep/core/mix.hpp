@@ -32,10 +32,10 @@ template <class... Rest>
 }
 
 /// Returns the key as 16 lowercase hexadecimal digits.
-[[nodiscard]] inline std::string hexadecimal(std::uint64_t key) {
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[key >> shift & 15];
-  return out;
-}
+[[nodiscard]] std::string hexadecimal(std::uint64_t key);
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/mix.ipp>
+#endif

@@ -51,20 +51,7 @@ class Scratch {
 
   /// Frees everything taken.
   /// @throws the resource's exception if it cannot allocate one chunk of the total size; everything is freed even then
-  void rewind() {
-    rewind(Mark{});
-    if (chunks_.size() <= 1) return;
-    if (chunks_.back().bytes() >= peak_) {
-      auto last = std::move(chunks_.back());
-      chunks_.clear();
-      chunks_.push_back(std::move(last));
-      capacity_ = chunks_.back().bytes();
-      return;
-    }
-    chunks_.clear();
-    capacity_ = 0;
-    grow(peak_);
-  }
+  void rewind();
 
   /// A state to rewind to.
   struct Mark {
@@ -97,14 +84,7 @@ class Scratch {
  private:
   static constexpr std::size_t max_bytes = static_cast<std::size_t>(PTRDIFF_MAX);
 
-  void grow(std::size_t bytes) {
-    if (!chunks_.empty()) bytes += bytes / 8;  // slack for small takes that follow
-    chunks_.push_back(resource_.allocate(std::max({bytes, min_chunk_bytes_, capacity_})));
-    ++allocations_;
-    capacity_ += chunks_.back().bytes();
-    current_ = chunks_.size() - 1;
-    used_ = 0;
-  }
+  void grow(std::size_t bytes);
 
   Resource resource_;
   std::size_t min_chunk_bytes_;
@@ -112,5 +92,35 @@ class Scratch {
   std::size_t current_ = 0, used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
   std::uint64_t allocations_ = 0;
 };
+
+template <MemoryResource Resource>
+void Scratch<Resource>::rewind() {
+  rewind(Mark{});
+  if (chunks_.size() <= 1) return;
+  if (chunks_.back().bytes() >= peak_) {
+    auto last = std::move(chunks_.back());
+    chunks_.clear();
+    chunks_.push_back(std::move(last));
+    capacity_ = chunks_.back().bytes();
+    return;
+  }
+  chunks_.clear();
+  capacity_ = 0;
+  grow(peak_);
+}
+
+template <MemoryResource Resource>
+void Scratch<Resource>::grow(std::size_t bytes) {
+  if (!chunks_.empty()) bytes += bytes / 8;  // slack for small takes that follow
+  chunks_.push_back(resource_.allocate(std::max({bytes, min_chunk_bytes_, capacity_})));
+  ++allocations_;
+  capacity_ += chunks_.back().bytes();
+  current_ = chunks_.size() - 1;
+  used_ = 0;
+}
+
+#if defined(LOCKSTEP_COMPILED)
+extern template class Scratch<HostResource>;
+#endif
 
 }}}  // namespace lockstep::memory

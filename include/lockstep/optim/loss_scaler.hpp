@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <bit>
 #include <cstdint>
-#include <string>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
@@ -44,22 +41,11 @@ struct LossScaler {
   }
 
   /// @throws ConfigError naming the first number that is out of its range
-  void check() const {
-    check_power_of_two("start", start, 1, most);
-    check_power_of_two("growth", growth, 1, most);
-    check_power_of_two("backoff", backoff, 0x1p-64, 0.5);
-    if (growth_interval < 1 || growth_interval > 1'000'000'000)
-      throw ConfigError("LossScaler: growth_interval is " + std::to_string(growth_interval) +
-                        " steps; it must be from 1 to 1000000000");
-  }
-
- private:
-  [[gnu::cold]] static void check_power_of_two(char const* name, double value, double from, double to) {
-    bool const is_power = (std::bit_cast<std::uint64_t>(value) << 12) == 0;
-    if (is_power && value >= from && value <= to) return;
-    throw ConfigError("LossScaler: " + std::string(name) + " is " + std::to_string(value) +
-                      "; it must be a power of two " + (to < 1 ? "from 2^-64 to 1/2" : "from 1 to 2^64"));
-  }
+  void check() const;
 };
 
 }}}  // namespace lockstep::optim
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/optim/loss_scaler.ipp>
+#endif

@@ -3,10 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <string>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/collate/detail/collate_column.hpp>
 #include <lockstep/data/columns.hpp>
@@ -42,21 +39,13 @@ struct PadCollate {
   template <std::size_t count>
   void check(std::array<Index, count> const& lengths) const {
     for (auto const each : lengths)
-      if (length > 0 && each > length)
-        throw DataError("PadCollate: the sample has length " + std::to_string(each) + ", and rows are padded to " +
-                        std::to_string(length) + "; shorten the samples or raise `length`");
+      if (length > 0 && each > length) refuse(each);
   }
 
   /// Lays out a batch in memory of `slab`, which is rewound.
   template <class Sample>
   [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, Slab& slab) const {
-    constexpr Index most = std::numeric_limits<std::int32_t>::max();
-    require(multiple >= 1 && multiple <= most, "multiple", multiple, "at least 1 and below 2^31");
-    require(length >= 0 && length <= most, "length", length,
-            "at least 0 and below 2^31; 0 means the longest sample of the batch");
-    require(largest_bucket >= 0 && largest_bucket <= most, "largest_bucket", largest_bucket,
-            "at least 0 and below 2^31; 0 means no buckets");
-    require(length % multiple == 0, "length", length, "a multiple of `multiple`");
+    check_options();
     return detail::plan_columns<Sequences::padded>(plan, slab, column_options());
   }
 
@@ -85,11 +74,14 @@ struct PadCollate {
   [[nodiscard]] detail::CollateOptions column_options() const noexcept {
     return {"PadCollate", value, multiple, length, largest_bucket, side, mask, segment_plans};
   }
-  [[gnu::cold]] static void require(bool holds, char const* what, Index is, char const* rule) {
-    if (!holds) {
-      throw ConfigError(std::string("PadCollate: ") + what + " is " + std::to_string(is) + "; it must be " + rule);
-    }
-  }
+  /// @throws ConfigError
+  void check_options() const;
+  /// @throws DataError for a sample that is too long
+  [[noreturn, gnu::cold]] void refuse(Index sample_length) const;
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/collate/pad_collate.ipp>
+#endif

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/detail/stream_copy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -20,11 +18,7 @@ class ZeroRuns {
   };
 
   /// Starts the next batch: the recorded runs become the known runs.
-  void advance() {
-    known_.swap(recorded_);
-    recorded_.clear();
-    std::erase_if(known_, [](Run const& run) { return run.begin == run.end; });
-  }
+  void advance();
   /// Forgets all runs, because the memory has changed.
   void clear() noexcept {
     known_.clear();
@@ -37,21 +31,14 @@ class ZeroRuns {
     return static_cast<Index>(first);
   }
   /// Zeroes the bytes of a range that are not known to be zero, and records the range as run `number`.
-  void fill(Index number, void* from, void* to) {
-    Run const run{static_cast<std::byte*>(from), static_cast<std::byte*>(to)};
-    auto* at = run.begin;
-    auto known = std::upper_bound(known_.begin(), known_.end(), at,
-                                  [](std::byte const* place, Run const& each) { return place < each.end; });
-    for (; known != known_.end() && known->begin < run.end; ++known) {
-      if (at < known->begin) stream_fill(at, known->begin, std::byte{});
-      at = std::max(at, known->end);
-    }
-    if (at < run.end) stream_fill(at, run.end, std::byte{});
-    recorded_[static_cast<std::size_t>(number)] = run;
-  }
+  void fill(Index number, void* from, void* to);
 
  private:
   std::vector<Run> known_, recorded_;  // by address; runs do not overlap
 };
 
 }}}  // namespace lockstep::data::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/detail/zero_runs.ipp>
+#endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
+
+/// @throws ConfigError for a factor that is below zero or not finite
+void expect_factor(double factor, char const* setting, std::string_view name);
 
 /// A factor for each parameter, by name ("encoder.0.attention.query.weight") and shape, or a choice: true is 1, false
 /// is 0. Holds a function, or a lambda that captures at most 16 bytes, so that optimizers stay plain values. `Rule`
@@ -50,9 +50,8 @@ class ParameterRule {
   [[nodiscard, gnu::cold]] double operator()(std::string_view name, std::span<Index const> shape) const {
     if (choice_) return choice_(name, shape) ? 1 : 0;
     auto const factor = call_ ? call_(captured_, name, shape) : factor_(name, shape);
-    if (factor >= 0 && std::isfinite(factor)) return factor;
-    throw ConfigError("optimizer: `" + std::string(Rule::setting) + "` gives " + std::to_string(factor) +
-                      " for the parameter \"" + std::string(name) + "\"; it must be a finite number of at least 0");
+    expect_factor(factor, Rule::setting, name);
+    return factor;
   }
 
  private:
@@ -67,3 +66,7 @@ class ParameterRule {
 };
 
 }}}  // namespace lockstep::optim::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/optim/detail/parameter_rule.ipp>
+#endif

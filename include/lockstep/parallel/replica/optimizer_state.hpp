@@ -11,14 +11,31 @@
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/optim/adam.hpp>
+#include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
+#include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/step_scalars.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/detail/arena.hpp>
+#include <lockstep/parallel/replica/detail/replica_base.hpp>
+
+// The functions of an optimizer for float on the host, which the library instantiates.
+#define LOCKSTEP_OPTIMIZER_STATE(Template, Optimizer)                                          \
+  Template void OptimizerState<Optimizer, HostSpace>::update(                                  \
+      Optimizer const& optimizer, detail::ReplicaBase<nn::Context<float, HostSpace>>& replica, \
+      nn::Loss<HostSpace> const& loss, UpdateSettings const& settings);                        \
+  Template bool OptimizerState<Optimizer, HostSpace>::measures(                                \
+      Optimizer const& optimizer, detail::ReplicaBase<nn::Context<float, HostSpace>>& replica, \
+      UpdateSettings const& settings) const;                                                   \
+  Template bool OptimizerState<Optimizer, HostSpace>::update(                                  \
+      Optimizer const& optimizer, detail::ReplicaBase<nn::Context<float, HostSpace>>& replica, \
+      nn::Loss<HostSpace> const& loss, UpdateSettings const& settings,                         \
+      detail::MakeStepScalars<HostSpace>::Norm const& norm)
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -116,50 +133,26 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
 
   /// Applies one step to a replica's values. The optimizer gets the gradients of the sum `loss`, divided by the loss's
   /// weight and the replica's loss scale, and clipped. Updates the loss scale.
-  template <class Replica>
-  void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
-              UpdateSettings const& settings) {
-    measures(optimizer, replica, settings);
-    step_all(optimizer, base_of(replica),
-             make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
-                           replica.touched(), replica.loss_scale().data()));
-  }
+  template <class Context>
+  void update(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica, nn::Loss<Space> const& loss,
+              UpdateSettings const& settings);
   /// Returns whether the step needs a gradient norm. If so, zeroes the gradients of parameters whose rate is 0 in this
   /// optimizer, for example frozen ones, so that they do not count. Frozen gradients that were never written are
   /// already zero.
-  template <class Replica>
-  bool measures(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
-    if (settings.clip_norm == 0 && !Replica::scales_loss) return false;
-    auto const& entries = layout_->entries();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      bool const written = !entries[i].frozen || entries[i].offset < layout_->learned_size() || replica.used()[i] != 0;
-      if (written && optim::rate_of(optimizer, entries[i]) == 0)
-        replica.device().zero(replica.gradient_data() + entries[i].offset, entries[i].size);
-    }
-    return true;
-  }
+  template <class Context>
+  bool measures(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                UpdateSettings const& settings) const;
   /// Applies one step with a given norm of all gradients, which is used if the settings clip or the loss is scaled. For
   /// sharded gradients.   @returns whether the step changes anything; always true on a device, which alone knows
-  template <class Replica>
-  bool update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss, UpdateSettings const& settings,
-              typename detail::MakeStepScalars<Space>::Norm const& norm) {
-    auto const* const scalars =
-        make_scalars_.complete(replica.stream(), settings, loss, norm, replica.loss_scale().data());
-    step_all(optimizer, base_of(replica), scalars);
-    return scalars != nullptr;
-  }
+  template <class Context>
+  bool update(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica, nn::Loss<Space> const& loss,
+              UpdateSettings const& settings, typename detail::MakeStepScalars<Space>::Norm const& norm);
 
  private:
   using Moments::arenas_;
   using Moments::layout_;
   using Moments::make_scalars_;
   using Moments::parts_;
-
-  /// Replicas of different models share code.
-  template <class Replica>
-  [[nodiscard]] static typename Replica::Base& base_of(Replica& replica) noexcept {
-    return replica;
-  }
 
   /// Elements [begin, end) of the arena that one call can update: of one parameter group, and dense or of one table.
   struct Range {
@@ -191,41 +184,14 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
     if (range.begin < range.end) f(std::as_const(range));
   }
 
-  template <class Replica>
-  void step_all(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars) {
-    if (!scalars) return;
-    auto part = parts_.begin();
-    Index at = 0;  // offset of the part in the arenas
-    for_ranges(optimizer, replica.touched(), [&](Range const& range) {
-      for (; part != parts_.end() && part->begin < range.end; at += part->end - part->begin, ++part) {
-        auto stepped = range;
-        stepped.begin = std::max(range.begin, part->begin), stepped.end = std::min(range.end, part->end);
-        if (stepped.begin < stepped.end) step(optimizer, replica, scalars, stepped, at + stepped.begin - part->begin);
-        if (part->end > range.end) break;
-      }
-    });
-  }
+  template <class Context>
+  void step_all(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                optim::StepScalars<Space> const* scalars);
 
   /// Updates a range whose moments begin at `at`. Skips ranges with rate 0.
-  template <class Replica>
-  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars, Range const& range,
-            Index at) {
-    if (range.rate == 0) return;
-    auto* const gradients = replica.gradient_data() + range.begin;
-    std::array<float*, Optimizer::states> states{};
-    for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
-    auto const to = replica.update_target();
-    optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
-                                     states.data()};
-    slice.half_precision = to.shadow + range.begin;
-    slice.rate = range.rate;
-    slice.decays = range.decays;
-    if constexpr (optim::takes_touched_rows<Optimizer>())
-      slice.touched = range.table;
-    else if (Space::host_accessible && range.table.words != nullptr)
-      zero_untouched(range, gradients);
-    optimizer.step(replica.stream(), slice, scalars);
-  }
+  template <class Context>
+  void step(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica, optim::StepScalars<Space> const* scalars,
+            Range const& range, Index at);
   /// Zeroes untouched rows, for optimizers without support for rows.
   static void zero_untouched(Range const& range, float* gradients) {
     auto const& table = range.table;
@@ -237,5 +203,84 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
                    });
   }
 };
+
+template <class Optimizer, class Space>
+template <class Context>
+void OptimizerState<Optimizer, Space>::update(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                                              nn::Loss<Space> const& loss, UpdateSettings const& settings) {
+  measures(optimizer, replica, settings);
+  step_all(optimizer, replica,
+           make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
+                         replica.touched(), replica.loss_scale().data()));
+}
+
+template <class Optimizer, class Space>
+template <class Context>
+bool OptimizerState<Optimizer, Space>::measures(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                                                UpdateSettings const& settings) const {
+  if (settings.clip_norm == 0 && !detail::ReplicaBase<Context>::scales_loss) return false;
+  auto const& entries = layout_->entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    bool const written = !entries[i].frozen || entries[i].offset < layout_->learned_size() || replica.used()[i] != 0;
+    if (written && optim::rate_of(optimizer, entries[i]) == 0)
+      replica.device().zero(replica.gradient_data() + entries[i].offset, entries[i].size);
+  }
+  return true;
+}
+
+template <class Optimizer, class Space>
+template <class Context>
+bool OptimizerState<Optimizer, Space>::update(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                                              nn::Loss<Space> const& loss, UpdateSettings const& settings,
+                                              typename detail::MakeStepScalars<Space>::Norm const& norm) {
+  auto const* const scalars =
+      make_scalars_.complete(replica.stream(), settings, loss, norm, replica.loss_scale().data());
+  step_all(optimizer, replica, scalars);
+  return scalars != nullptr;
+}
+
+template <class Optimizer, class Space>
+template <class Context>
+void OptimizerState<Optimizer, Space>::step_all(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                                                optim::StepScalars<Space> const* scalars) {
+  if (!scalars) return;
+  auto part = parts_.begin();
+  Index at = 0;  // offset of the part in the arenas
+  for_ranges(optimizer, replica.touched(), [&](Range const& range) {
+    for (; part != parts_.end() && part->begin < range.end; at += part->end - part->begin, ++part) {
+      auto stepped = range;
+      stepped.begin = std::max(range.begin, part->begin), stepped.end = std::min(range.end, part->end);
+      if (stepped.begin < stepped.end) step(optimizer, replica, scalars, stepped, at + stepped.begin - part->begin);
+      if (part->end > range.end) break;
+    }
+  });
+}
+
+template <class Optimizer, class Space>
+template <class Context>
+void OptimizerState<Optimizer, Space>::step(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+                                            optim::StepScalars<Space> const* scalars, Range const& range, Index at) {
+  if (range.rate == 0) return;
+  auto* const gradients = replica.gradient_data() + range.begin;
+  std::array<float*, Optimizer::states> states{};
+  for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
+  auto const to = replica.update_target();
+  optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
+                                   states.data()};
+  slice.half_precision = to.shadow + range.begin;
+  slice.rate = range.rate;
+  slice.decays = range.decays;
+  if constexpr (optim::takes_touched_rows<Optimizer>())
+    slice.touched = range.table;
+  else if (Space::host_accessible && range.table.words != nullptr)
+    zero_untouched(range, gradients);
+  optimizer.step(replica.stream(), slice, scalars);
+}
+
+#if defined(LOCKSTEP_COMPILED)
+LOCKSTEP_OPTIMIZER_STATE(extern template, optim::SGD);
+LOCKSTEP_OPTIMIZER_STATE(extern template, optim::Adam);
+LOCKSTEP_OPTIMIZER_STATE(extern template, optim::AdamW);
+#endif
 
 }}}  // namespace lockstep::parallel

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
-#include <string>
 #include <thread>
 
-#include <lockstep/core/error.hpp>
+#include <lockstep/core/version.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -16,13 +15,7 @@ class SingleThreadGuard {
   class [[nodiscard]] Call {
    public:
     /// @throws ConfigError while another thread is in a call; the message names `who` and the `remedy`
-    Call(SingleThreadGuard& one, char const* who, char const* remedy) : guard_(one.guard_) {
-      auto const caller = std::this_thread::get_id();
-      std::thread::id user;
-      outermost_ = guard_.compare_exchange_strong(user, caller, std::memory_order_acquire, std::memory_order_relaxed);
-      if (!outermost_ && user != caller)
-        throw ConfigError(std::string(who) + ": two threads use it at once; " + remedy);
-    }
+    Call(SingleThreadGuard& one, char const* who, char const* remedy);
     ~Call() {
       if (outermost_) guard_.store(std::thread::id(), std::memory_order_release);
     }
@@ -39,3 +32,7 @@ class SingleThreadGuard {
 };
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/detail/single_thread_guard.ipp>
+#endif

@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/core/tree_sum.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/trainer/detail/check_evaluation.hpp>
 #include <lockstep/train/trainer/detail/with_sample_name.hpp>
@@ -47,17 +46,15 @@ template <class... Metrics>
   return std::apply(
       [](auto&... metric) { return std::vector<std::size_t>{std::span<double>(metric.totals()).size()...}; }, metrics);
 }
+/// @throws ConfigError for a metric whose number of totals has changed
+[[noreturn, gnu::cold]] void refuse_sizes(char const* metric, std::size_t before, std::size_t after);
 /// @throws ConfigError that names a metric whose number of totals has changed
 template <class... Metrics>
 [[gnu::cold]] void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const& before) {
   auto const after = sizes_of(metrics);
   std::size_t i = 0;
   auto const check = [&](auto const& metric) {
-    if (after[i] != before[i])
-      throw ConfigError("evaluate: the metric " + std::string(metric.name()) + " had " + std::to_string(before[i]) +
-                        " totals and now has " + std::to_string(after[i]) +
-                        " after batches were added; totals are summed over devices and ranks, so their "
-                        "number must not change: allocate all of them at the start, as train::Auc does");
+    if (after[i] != before[i]) refuse_sizes(metric.name(), before[i], after[i]);
     ++i;
   };
   std::apply([&](auto const&... metric) { (check(metric), ...); }, metrics);
@@ -65,15 +62,11 @@ template <class... Metrics>
 
 /// Checks that the loss has a weight, as a mean over weight 0 would look perfect.
 /// @throws DataError if the weight is 0
-[[gnu::cold]] inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
-  if (loss.weight != 0) return;
-  throw DataError(
-      "evaluate" + evaluation_label(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
-      " samples have the sum " + std::to_string(loss.sum) +
-      " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and its "
-      "weight, the number of samples or elements. If all labels are ignored, or have classes of "
-      "weight 0, the weight is 0; check the evaluation's labels, or pass no evaluation");
-}
+[[gnu::cold]] void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples);
+
+/// Replaces the concatenated totals of this process's shards by their sum over all shards of all ranks.
+/// @collective with DistributedDataParallel
+[[gnu::cold]] void sum_over_shards(parallel::AnySession& session, std::vector<double>& totals, int shards);
 
 /// Adds the samples that metrics keep on the other devices and ranks to the metrics of the first shard, in the order of
 /// shards.   @collective with DistributedDataParallel if a metric keeps samples
@@ -124,11 +117,8 @@ template <class Session, class Loader, class... Metrics>
 
   for (auto& part : parts) check_sizes(part.metrics, sizes);
   std::vector<double> totals;
-  std::vector<std::vector<double>> by_shard(parts.size());
-  for (std::size_t k = 0; k < parts.size(); ++k) parts[k].each_total([&](double& t) { by_shard[k].push_back(t); });
-  for (std::size_t i = 0; i < by_shard[0].size(); ++i)
-    totals.push_back(tree_sum(shards, [&](int k) { return by_shard[static_cast<std::size_t>(k)][i]; }));
-  session.all_reduce(totals);
+  for (auto& part : parts) part.each_total([&](double& t) { totals.push_back(t); });
+  sum_over_shards(session, totals, shards);
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
   gather_samples(session, split, parts);
@@ -160,3 +150,7 @@ template <class Evaluation, class Evaluate>
 }
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/evaluate.ipp>
+#endif

@@ -9,12 +9,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Rethrows the error with the sample's name appended, or unchanged without a name.
-[[noreturn, gnu::cold]] inline void throw_named(RowError const& error, std::string const& sample) {
-  if (sample.empty()) throw;
-  throw RowError(
-      std::string(error.what()) + "; row " + std::to_string(error.row()) + " of the loader's batch is " + sample,
-      error.row(), error.position());
-}
+[[noreturn, gnu::cold]] void throw_named(RowError const& error, std::string const& sample);
 
 /// Calls f() on a loader's current batches. If a layer refuses a row, the error names the sample.
 template <class Held, class Function>
@@ -27,3 +22,7 @@ void with_sample_name(Held const& held, Function&& f) {
 }
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/with_sample_name.ipp>
+#endif
