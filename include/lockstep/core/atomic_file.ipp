@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE AtomicFile::AtomicFile(std::string path, Order order, std::stop_token stop)
+LOCKSTEP_COLD_INLINE AtomicFile::AtomicFile(std::string path, Order order, std::stop_token stop)
     : path_(target_of(std::move(path))), stop_(std::move(stop)) {
   if (path_.empty()) throw DataError("the path of a file to write is empty; name one");
   struct ::stat found {};
@@ -27,13 +27,13 @@ LOCKSTEP_INLINE AtomicFile::AtomicFile(std::string path, Order order, std::stop_
   if (::access(path_.c_str(), W_OK) != 0) fail("write");
 }
 
-LOCKSTEP_INLINE AtomicFile::~AtomicFile() {
+LOCKSTEP_COLD_INLINE AtomicFile::~AtomicFile() {
   if (file_ < 0) return;
   ::close(file_);
   if (!is_stream()) ::unlink(temporary_.c_str());
 }
 
-LOCKSTEP_INLINE void AtomicFile::open_temporary(struct ::stat const* replaced) {
+LOCKSTEP_COLD_INLINE void AtomicFile::open_temporary(struct ::stat const* replaced) {
   constexpr int attempts = 8;
   for (int i = 0; i < attempts && file_ < 0 && (i == 0 || errno == EEXIST); ++i) {
     temporary_ = path_ + "." + random_suffix() + ".partial";
@@ -46,7 +46,7 @@ LOCKSTEP_INLINE void AtomicFile::open_temporary(struct ::stat const* replaced) {
   static_cast<void>(::fchmod(file_, replaced->st_mode & 0777));
 }
 
-LOCKSTEP_INLINE void AtomicFile::open_stream() {
+LOCKSTEP_COLD_INLINE void AtomicFile::open_stream() {
   for (auto const until = Clock::seconds() + longest_wait;
        ;) {  // without O_NONBLOCK, opening a pipe would wait for its reader, and ignore a request to stop
     file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -56,7 +56,7 @@ LOCKSTEP_INLINE void AtomicFile::open_stream() {
   }
 }
 
-LOCKSTEP_INLINE void AtomicFile::wait_for_reader(double until) const {
+LOCKSTEP_COLD_INLINE void AtomicFile::wait_for_reader(double until) const {
   constexpr int milliseconds = 50;
   ::pollfd polled{file_, POLLOUT, 0};  // without a file it only sleeps
   static_cast<void>(::poll(&polled, 1, milliseconds));
@@ -81,12 +81,12 @@ LOCKSTEP_INLINE void AtomicFile::write(std::span<std::byte const> bytes) {
   }
 }
 
-LOCKSTEP_INLINE void AtomicFile::overwrite(::off_t at, std::string_view text) {
+LOCKSTEP_COLD_INLINE void AtomicFile::overwrite(::off_t at, std::string_view text) {
   if (::lseek(file_, at, SEEK_SET) < 0) fail("write");
   write(text);
 }
 
-LOCKSTEP_INLINE void AtomicFile::commit() {
+LOCKSTEP_COLD_INLINE void AtomicFile::commit() {
   if (is_stream()) {
     if (file_ < 0) write(std::string_view());  // the reader of a pipe gets its end
     ::close(std::exchange(file_, -1));
@@ -103,7 +103,7 @@ LOCKSTEP_INLINE void AtomicFile::commit() {
   }
 }
 
-LOCKSTEP_INLINE std::string AtomicFile::target_of(std::string path) {
+LOCKSTEP_COLD_INLINE std::string AtomicFile::target_of(std::string path) {
   char target[PATH_MAX];
   for (int links = 0; links < 40 && !names_descriptor(path); ++links) {  // a limit like the system's own
     auto const length = ::readlink(path.c_str(), target, sizeof target);
@@ -116,11 +116,11 @@ LOCKSTEP_INLINE std::string AtomicFile::target_of(std::string path) {
   return path;
 }
 
-LOCKSTEP_INLINE bool AtomicFile::names_descriptor(std::string const& path) {
+LOCKSTEP_COLD_INLINE bool AtomicFile::names_descriptor(std::string const& path) {
   return path.starts_with("/dev/fd/") || (path.starts_with("/proc/") && path.find("/fd/") != std::string::npos);
 }
 
-LOCKSTEP_INLINE void AtomicFile::refuse_foreign_link(std::string const& path) {
+LOCKSTEP_COLD_INLINE void AtomicFile::refuse_foreign_link(std::string const& path) {
   auto const slash = path.rfind('/');
   auto const folder = slash == std::string::npos ? std::string(".") : path.substr(0, slash + 1);
   struct ::stat link {};
@@ -133,7 +133,7 @@ LOCKSTEP_INLINE void AtomicFile::refuse_foreign_link(std::string const& path) {
                   "to any file; name a file in a folder of your own");
 }
 
-LOCKSTEP_INLINE void AtomicFile::fail(char const* what) const {
+LOCKSTEP_COLD_INLINE void AtomicFile::fail(char const* what) const {
   auto const reason = errno;
   throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + file_remedy(reason));
 }

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE std::string limited_message(std::string const& message) {
+LOCKSTEP_COLD_INLINE std::string limited_message(std::string const& message) {
   if (message.size() <= max_message_bytes) return message;
   constexpr std::size_t tail = 700, room = 60;  // room for the note between the two parts
   auto const within_character = [&](std::size_t at) {
@@ -17,6 +17,6 @@ LOCKSTEP_INLINE std::string limited_message(std::string const& message) {
          message.substr(begin);
 }
 
-LOCKSTEP_INLINE Error::Error(std::string const& what) : std::runtime_error(limited_message(what)) {}
+LOCKSTEP_COLD_INLINE Error::Error(std::string const& what) : std::runtime_error(limited_message(what)) {}
 
 }}  // namespace lockstep

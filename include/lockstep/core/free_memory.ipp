@@ -13,7 +13,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE std::string memory_size(double bytes) {
+LOCKSTEP_COLD_INLINE std::string memory_size(double bytes) {
   constexpr double mebibyte = 1 << 20, gibibyte = 1 << 30;
   char text[64];
   if (bytes < gibibyte)
@@ -23,12 +23,12 @@ LOCKSTEP_INLINE std::string memory_size(double bytes) {
   return text;
 }
 
-LOCKSTEP_INLINE std::string FreeMemory::text() const {
+LOCKSTEP_COLD_INLINE std::string FreeMemory::text() const {
   return memory_size(static_cast<double>(free_bytes)) + " of " + memory_size(static_cast<double>(total_bytes)) +
          " are free";
 }
 
-LOCKSTEP_INLINE std::optional<FreeMemory> FreeMemory::of_host(std::string const& root) {
+LOCKSTEP_COLD_INLINE std::optional<FreeMemory> FreeMemory::of_host(std::string const& root) {
   std::optional<FreeMemory> least;
   auto const consider = [&](std::optional<FreeMemory> const& found) {
     if (found && (!least || found->free_bytes < least->free_bytes)) least = found;
@@ -51,15 +51,15 @@ LOCKSTEP_INLINE std::optional<FreeMemory> FreeMemory::of_host(std::string const&
   return least;
 }
 
-LOCKSTEP_INLINE std::optional<std::uint64_t> FreeMemory::number_in(std::string const& path) {
+LOCKSTEP_COLD_INLINE std::optional<std::uint64_t> FreeMemory::number_in(std::string const& path) {
   std::ifstream file(path);
   std::uint64_t number = 0;
   if (file >> number) return number;
   return std::nullopt;  // "max"
 }
 
-LOCKSTEP_INLINE std::optional<std::uint64_t> FreeMemory::sum_in(std::string const& path, std::string_view first,
-                                                                std::string_view second) {
+LOCKSTEP_COLD_INLINE std::optional<std::uint64_t> FreeMemory::sum_in(std::string const& path, std::string_view first,
+                                                                     std::string_view second) {
   std::ifstream file(path);
   std::optional<std::uint64_t> sum;
   for (std::string line; std::getline(file, line);) {
@@ -71,18 +71,18 @@ LOCKSTEP_INLINE std::optional<std::uint64_t> FreeMemory::sum_in(std::string cons
   return sum;
 }
 
-LOCKSTEP_INLINE FreeMemory FreeMemory::of(std::uint64_t total, std::uint64_t used, Limit limit) {
+LOCKSTEP_COLD_INLINE FreeMemory FreeMemory::of(std::uint64_t total, std::uint64_t used, Limit limit) {
   return {static_cast<std::size_t>(total - std::min(total, used)), static_cast<std::size_t>(total), limit};
 }
 
-LOCKSTEP_INLINE std::optional<FreeMemory> FreeMemory::of_machine(std::string const& root) {
+LOCKSTEP_COLD_INLINE std::optional<FreeMemory> FreeMemory::of_machine(std::string const& root) {
   auto const file = root + "/proc/meminfo";
   auto const free = sum_in(file, "MemAvailable:", "SwapFree:"), total = sum_in(file, "MemTotal:", "SwapTotal:");
   if (!free || !total) return std::nullopt;
   return FreeMemory{static_cast<std::size_t>(*free * kibibyte), static_cast<std::size_t>(*total * kibibyte)};
 }
 
-LOCKSTEP_INLINE std::optional<FreeMemory> FreeMemory::of_group(std::string const& folder, bool unified) {
+LOCKSTEP_COLD_INLINE std::optional<FreeMemory> FreeMemory::of_group(std::string const& folder, bool unified) {
   auto const most = number_in(folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"));
   auto const used = number_in(folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"));
   if (!most || !used) return std::nullopt;
@@ -91,7 +91,7 @@ LOCKSTEP_INLINE std::optional<FreeMemory> FreeMemory::of_group(std::string const
   return of(*most, *used - std::min(*used, cached.value_or(0)), Limit::control_group);
 }
 
-LOCKSTEP_INLINE std::optional<FreeMemory> FreeMemory::of_address_space(std::string const& root) {
+LOCKSTEP_COLD_INLINE std::optional<FreeMemory> FreeMemory::of_address_space(std::string const& root) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   auto const pages = number_in(root + "/proc/self/statm");

@@ -18,7 +18,7 @@ std::string shortest_number(Number number) {
 
 }  // namespace detail
 
-LOCKSTEP_INLINE std::string OptionVariable::text() const {
+LOCKSTEP_COLD_INLINE std::string OptionVariable::text() const {
   auto const content = read();
   if (auto const* const text = std::get_if<std::string>(&content)) return *text;
   if (auto const* const number = std::get_if<double>(&content)) return detail::shortest_number(*number);
@@ -31,7 +31,7 @@ LOCKSTEP_INLINE std::string OptionVariable::text() const {
   return std::to_string(*integer);
 }
 
-LOCKSTEP_INLINE void OptionList::check_ranges() const {
+LOCKSTEP_COLD_INLINE void OptionList::check_ranges() const {
   for (auto const& option : options_) {
     auto const content = option.variable.read();
     auto const* const integer = std::get_if<Index>(&content);
@@ -50,18 +50,18 @@ LOCKSTEP_INLINE void OptionList::check_ranges() const {
   }
 }
 
-LOCKSTEP_INLINE OptionDescriptor const* OptionList::find(std::string_view name) const noexcept {
+LOCKSTEP_COLD_INLINE OptionDescriptor const* OptionList::find(std::string_view name) const noexcept {
   for (auto const& option : options_)
     if (option.name == name) return &option;
   return nullptr;
 }
 
-LOCKSTEP_INLINE OptionDescriptor const& OptionList::at(std::string_view name) const {
+LOCKSTEP_COLD_INLINE OptionDescriptor const& OptionList::at(std::string_view name) const {
   if (auto const* const option = find(name)) return *option;
   throw std::out_of_range(std::string(owner_) + " has no option " + std::string(name));
 }
 
-LOCKSTEP_INLINE void OptionList::assign(OptionList const& other) const {
+LOCKSTEP_COLD_INLINE void OptionList::assign(OptionList const& other) const {
   for (auto const& option : options_)
     if (auto const* const source = other.find(option.name)) {
       auto const content = source->variable.read();
@@ -70,7 +70,8 @@ LOCKSTEP_INLINE void OptionList::assign(OptionList const& other) const {
     }
 }
 
-LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> OptionList::changed(OptionList const& initial) const {
+LOCKSTEP_COLD_INLINE std::vector<std::pair<std::string, std::string>> OptionList::changed(
+    OptionList const& initial) const {
   std::vector<std::pair<std::string, std::string>> all;
   for (auto const& option : options_) {
     auto const* const before = initial.find(option.name);

@@ -15,7 +15,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE int allowed_processors() noexcept {
+LOCKSTEP_COLD_INLINE int allowed_processors() noexcept {
   cpu_set_t given;
   if (::sched_getaffinity(::getpid(), sizeof given, &given) == 0) return std::max(1, CPU_COUNT(&given));
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // more than fit a cpu_set_t
@@ -52,7 +52,7 @@ void each_control_group(std::string const& root, Version2 const& version_2, Vers
 
 }  // namespace detail
 
-LOCKSTEP_INLINE std::optional<int> processor_quota(std::string const& root) {
+LOCKSTEP_COLD_INLINE std::optional<int> processor_quota(std::string const& root) {
   std::optional<double> least;
   auto const consider = [&](double quota, double period) {
     if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
@@ -107,7 +107,7 @@ LOCKSTEP_INLINE double queued_seconds(int thread, std::string const& root) {
   return queued * 1e-9;
 }
 
-LOCKSTEP_INLINE std::uint64_t processor_set() {
+LOCKSTEP_COLD_INLINE std::uint64_t processor_set() {
   std::string machine;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
   auto hash = mix(machine.empty() ? std::string_view("unknown") : machine);

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE RegularFile open_regular_file(std::string const& path, char const* failed) {
+LOCKSTEP_COLD_INLINE RegularFile open_regular_file(std::string const& path, char const* failed) {
   RegularFile out{FileDescriptor(path)};
   if (out.file.get() < 0) {
     auto const error = errno;
@@ -22,8 +22,8 @@ LOCKSTEP_INLINE RegularFile open_regular_file(std::string const& path, char cons
   return out;
 }
 
-LOCKSTEP_INLINE std::string read_text_at(int fd, std::uint64_t offset, std::uint64_t bytes, std::string const& path,
-                                         char const* what) {
+LOCKSTEP_COLD_INLINE std::string read_text_at(int fd, std::uint64_t offset, std::uint64_t bytes,
+                                              std::string const& path, char const* what) {
   constexpr std::uint64_t piece = std::uint64_t{1} << 20;
   std::string out;
   while (out.size() < bytes) {
@@ -40,7 +40,7 @@ LOCKSTEP_INLINE std::string read_text_at(int fd, std::uint64_t offset, std::uint
   return out;
 }
 
-LOCKSTEP_INLINE std::string read_text_file(std::string const& path, std::uint64_t most) {
+LOCKSTEP_COLD_INLINE std::string read_text_file(std::string const& path, std::uint64_t most) {
   auto const opened = open_regular_file(path);
   if (opened.size() > most)
     throw DataError(path + ": has " + std::to_string(opened.size()) + " bytes, and at most " + std::to_string(most) +

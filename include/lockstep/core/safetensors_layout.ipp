@@ -4,7 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE void check_safetensors_layout(std::string const& path, json::Value const& header, std::uint64_t bytes) {
+LOCKSTEP_COLD_INLINE void check_safetensors_layout(std::string const& path, json::Value const& header,
+                                                   std::uint64_t bytes) {
   struct Tensor {
     std::int64_t begin, end;
     std::string_view name;

@@ -8,7 +8,8 @@
 
 /// Two ways to use one source. By default the library is header-only. With LOCKSTEP_COMPILED, which the CMake target
 /// lockstep::compiled defines, headers only declare their longer functions, and a library is linked. LOCKSTEP_INLINE
-/// begins a function in an implementation file (.ipp).
+/// begins a function in an implementation file (.ipp), and LOCKSTEP_COLD_INLINE one that runs at most once per fit,
+/// evaluation or save, which compilers optimize for size.
 #if defined(LOCKSTEP_COMPILED)
 #if !defined(LOCKSTEP_INLINE)
 #define LOCKSTEP_INLINE
@@ -18,6 +19,7 @@
 #define LOCKSTEP_INLINE inline
 #define LOCKSTEP_ABI_WAY
 #endif
+#define LOCKSTEP_COLD_INLINE [[gnu::cold]] LOCKSTEP_INLINE
 
 /// Inline namespace of the whole library. It differs between versions, ways of use, compute libraries, single and
 /// multiple instruction sets, and levels of checks. Libraries built in different ways can therefore share a program

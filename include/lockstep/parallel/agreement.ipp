@@ -4,18 +4,18 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
-LOCKSTEP_INLINE void Agreement::add(std::string_view field, std::string_view value) {
+LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, std::string_view value) {
   text_.append(field).push_back('\0');
   text_.append(value).push_back('\0');
 }
 
-LOCKSTEP_INLINE void Agreement::add(std::string_view field, double value) {
+LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
   add(field, text);
 }
 
-LOCKSTEP_INLINE void Agreement::add(OptionList const& options) {
+LOCKSTEP_COLD_INLINE void Agreement::add(OptionList const& options) {
   for (auto const& [name, variable, range, field, recorded, flag] : options) {
     if (field.empty()) continue;
     auto const content = variable.read();
@@ -29,7 +29,7 @@ LOCKSTEP_INLINE void Agreement::add(OptionList const& options) {
   }
 }
 
-LOCKSTEP_INLINE std::string Agreement::next(std::string_view& text) {
+LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text) {
   if (text.empty()) return "nothing more";
   std::string entry;
   for (int part = 0; part < 2; ++part) {
@@ -41,7 +41,7 @@ LOCKSTEP_INLINE std::string Agreement::next(std::string_view& text) {
   return entry;
 }
 
-LOCKSTEP_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) {
+LOCKSTEP_COLD_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) {
   std::string expected, found;
   do {
     expected = next(first);

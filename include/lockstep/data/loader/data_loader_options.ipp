@@ -12,7 +12,7 @@ inline constexpr OptionWord failure_words[] = {
 
 }  // namespace detail
 
-LOCKSTEP_INLINE OptionList describe(DataLoaderOptions& options) {
+LOCKSTEP_COLD_INLINE OptionList describe(DataLoaderOptions& options) {
   constexpr double max_rows = std::numeric_limits<std::int32_t>::max(), max_threads = 1024, max_slots = 1024;
   constexpr auto heading = "Data";
   return {

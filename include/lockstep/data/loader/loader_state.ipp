@@ -4,14 +4,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-LOCKSTEP_INLINE std::string LoaderState::to_json() const {
+LOCKSTEP_COLD_INLINE std::string LoaderState::to_json() const {
   json::Writer out;
   out.begin_object().member("version", version).member("epoch", epoch).member("position", position);
   out.member("samples", samples).member("fingerprint", fingerprint).end_object();
   return std::move(out).text();
 }
 
-LOCKSTEP_INLINE LoaderState LoaderState::from_json(std::string_view text) {
+LOCKSTEP_COLD_INLINE LoaderState LoaderState::from_json(std::string_view text) {
   auto const value = json::parse(text, "the loader's state");
   if (auto const found = value.at("version").integer(); found != version) {
     throw DataError("LoaderState: the state has version " + std::to_string(found) + "; this library reads version " +

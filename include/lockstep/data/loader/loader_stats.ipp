@@ -4,11 +4,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-LOCKSTEP_INLINE double LoaderStats::busy_seconds() const noexcept {
+LOCKSTEP_COLD_INLINE double LoaderStats::busy_seconds() const noexcept {
   return read_seconds + plan_seconds + write_seconds + finish_seconds;
 }
 
-LOCKSTEP_INLINE std::string LoaderStats::verdict() const {
+LOCKSTEP_COLD_INLINE std::string LoaderStats::verdict() const {
   if (delivered == 0 || elapsed_seconds <= 0) return "no batch has been requested yet";
   auto const waits = percent(wait_seconds / elapsed_seconds);
   if (wait_seconds <= 0.02 * elapsed_seconds) {

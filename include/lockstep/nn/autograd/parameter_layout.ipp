@@ -16,22 +16,22 @@ LOCKSTEP_INLINE Index ParameterLayout::parameters() const noexcept {
   return n;
 }
 
-LOCKSTEP_INLINE void ParameterLayout::collect(std::string const& name, Parameter& parameter, Found& found) {
+LOCKSTEP_COLD_INLINE void ParameterLayout::collect(std::string const& name, Parameter& parameter, Found& found) {
   found.parameters.push_back(&parameter);
   entries_.push_back({name, parameter.shape, parameter.initializer, 0, parameter.size(),
                       parameter.frozen ? GradientForm::dense : parameter.gradient_form, parameter.frozen});
 }
 
-LOCKSTEP_INLINE void ParameterLayout::collect(std::string const& name, Buffer& buffer, Found& found) {
+LOCKSTEP_COLD_INLINE void ParameterLayout::collect(std::string const& name, Buffer& buffer, Found& found) {
   found.buffers.push_back(&buffer);
   buffers_.push_back({name, buffer.shape, buffer.initializer, 0, buffer.size()});
 }
 
-LOCKSTEP_INLINE std::string ParameterLayout::name_in(std::string const& parent, std::string_view child) {
+LOCKSTEP_COLD_INLINE std::string ParameterLayout::name_in(std::string const& parent, std::string_view child) {
   return parent.empty() ? std::string(child) : parent + "." + std::string(child);
 }
 
-LOCKSTEP_INLINE void ParameterLayout::assign_offsets(Found const& found) {
+LOCKSTEP_COLD_INLINE void ParameterLayout::assign_offsets(Found const& found) {
   auto const& [parameters, buffers] = found;
   check(found);
   for (std::size_t i = parameters.size(); i-- > 0;) {
@@ -46,7 +46,7 @@ LOCKSTEP_INLINE void ParameterLayout::assign_offsets(Found const& found) {
   }
 }
 
-LOCKSTEP_INLINE void ParameterLayout::check(Found const& found) const {
+LOCKSTEP_COLD_INLINE void ParameterLayout::check(Found const& found) const {
   auto const name_of = [this](std::size_t i) -> std::string const& {
     return i < entries_.size() ? entries_[i].name : buffers_[i - entries_.size()].name;
   };

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-LOCKSTEP_INLINE void MemoryCheck::host(Need const& need, FreeMemory const& memory, int rank_threads) const {
+LOCKSTEP_COLD_INLINE void MemoryCheck::host(Need const& need, FreeMemory const& memory, int rank_threads) const {
   bool const per_process = memory.limit == FreeMemory::Limit::address_space;
   auto const ranks = per_process ? rank_threads : ranks_here_;
   if (need.bytes <= static_cast<double>(memory.free_bytes)) {
@@ -19,7 +19,7 @@ LOCKSTEP_INLINE void MemoryCheck::host(Need const& need, FreeMemory const& memor
   refuse(need, "", "host memory", memory.text(), remedies(memory, too_large));
 }
 
-LOCKSTEP_INLINE void MemoryCheck::gpu(Need const& need, FreeMemory const& memory, int number) const {
+LOCKSTEP_COLD_INLINE void MemoryCheck::gpu(Need const& need, FreeMemory const& memory, int number) const {
   if (need.bytes <= static_cast<double>(memory.free_bytes)) return;
   auto remedy = smaller_model();
   if (need.replicas > 1) remedy = "use one GPU for each replica, or " + remedy;
@@ -29,19 +29,19 @@ LOCKSTEP_INLINE void MemoryCheck::gpu(Need const& need, FreeMemory const& memory
   refuse(need, "", "memory of GPU " + std::to_string(number), memory.text(), remedy);
 }
 
-LOCKSTEP_INLINE void MemoryCheck::refuse(Need const& need, std::string const& who, std::string const& where,
-                                         std::string const& has, std::string const& remedy) const {
+LOCKSTEP_COLD_INLINE void MemoryCheck::refuse(Need const& need, std::string const& who, std::string const& where,
+                                              std::string const& has, std::string const& remedy) const {
   auto const replicas = need.replicas > 1 ? std::to_string(need.replicas) + " replicas of " : std::string();
   throw ConfigError("Trainer: " + who + replicas + std::to_string(parameters_) + " parameters need at least " +
                     memory_size(need.bytes) + " of " + where + " before the first batch, for " + need.contents +
                     ", but " + has + "; " + remedy);
 }
 
-LOCKSTEP_INLINE std::string MemoryCheck::smaller_model() const {
+LOCKSTEP_COLD_INLINE std::string MemoryCheck::smaller_model() const {
   return moments_ > 0 ? "use a smaller model or an optimizer with fewer moments" : "use a smaller model";
 }
 
-LOCKSTEP_INLINE std::string MemoryCheck::remedies(FreeMemory const& memory, bool too_large) const {
+LOCKSTEP_COLD_INLINE std::string MemoryCheck::remedies(FreeMemory const& memory, bool too_large) const {
   auto remedy = smaller_model();
   if (can_shard_) remedy += ", or shard the optimizer's moments over the ranks (--shard-optimizer)";
   if (memory.limit == FreeMemory::Limit::address_space) return "raise the limit (ulimit -v), or " + remedy;

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE std::string Progress::to_json() const {
+LOCKSTEP_COLD_INLINE std::string Progress::to_json() const {
   json::Writer out;
   out.begin_object().member("version", version).member("steps", steps);
   out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
@@ -30,7 +30,7 @@ LOCKSTEP_INLINE std::string Progress::to_json() const {
   return std::move(out).text();
 }
 
-LOCKSTEP_INLINE Progress Progress::from_json(std::string_view text, std::string const& where) {
+LOCKSTEP_COLD_INLINE Progress Progress::from_json(std::string_view text, std::string const& where) {
   detail::SavedStateReader const in({"the state of training", "run", "resume from another checkpoint", version}, text,
                                     where);
   Progress out;
@@ -64,7 +64,7 @@ LOCKSTEP_INLINE Progress Progress::from_json(std::string_view text, std::string 
   return out;
 }
 
-LOCKSTEP_INLINE EvaluationReport Progress::read_evaluation(json::Value const& value) {
+LOCKSTEP_COLD_INLINE EvaluationReport Progress::read_evaluation(json::Value const& value) {
   auto const number_or_nan = [](json::Value const& v) {
     return v.is<double>() || v.is<std::int64_t>() ? v.number() : std::nan("");
   };
@@ -80,23 +80,23 @@ LOCKSTEP_INLINE EvaluationReport Progress::read_evaluation(json::Value const& va
   return report;
 }
 
-LOCKSTEP_INLINE void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
-                                     std::span<float const> values, std::span<float const> buffers,
-                                     detail::Moments<float const> const& moments, Progress const& progress,
-                                     Metadata metadata, detail::SavedNumbers numbers) {
+LOCKSTEP_COLD_INLINE void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
+                                          std::span<float const> values, std::span<float const> buffers,
+                                          detail::Moments<float const> const& moments, Progress const& progress,
+                                          Metadata metadata, detail::SavedNumbers numbers) {
   detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
   detail::check_metadata(path, metadata);
   metadata.emplace_back(Progress::key, progress.to_json());
   detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata, numbers);
 }
 
-LOCKSTEP_INLINE Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
-                                         parallel::SessionState& state) {
+LOCKSTEP_COLD_INLINE Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
+                                              parallel::SessionState& state) {
   return detail::load_state_of(path, layout, Progress::key, "resume from a checkpoint of a run", state,
                                [&](std::string const& text) { return Progress::from_json(text, path); });
 }
 
-LOCKSTEP_INLINE std::vector<Index> checkpoint_steps(std::string const& folder) {
+LOCKSTEP_COLD_INLINE std::vector<Index> checkpoint_steps(std::string const& folder) {
   constexpr std::string_view prefix = "step_", suffix = ".safetensors";
   std::vector<Index> all;
   auto* const open = ::opendir(folder.c_str());
@@ -116,12 +116,12 @@ LOCKSTEP_INLINE std::vector<Index> checkpoint_steps(std::string const& folder) {
   return all;
 }
 
-LOCKSTEP_INLINE std::string newest_checkpoint(std::string const& folder) {
+LOCKSTEP_COLD_INLINE std::string newest_checkpoint(std::string const& folder) {
   auto const all = checkpoint_steps(folder);
   return all.empty() ? "" : folder + "/" + detail::step_name(all.back()) + ".safetensors";
 }
 
-LOCKSTEP_INLINE void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
+LOCKSTEP_COLD_INLINE void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
   std::vector<Index> all;
   try {
     all = checkpoint_steps(folder);
@@ -137,13 +137,13 @@ LOCKSTEP_INLINE void remove_old_checkpoints(std::string const& folder, Index ste
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::string absolute_path(std::string const& path) {
+LOCKSTEP_COLD_INLINE std::string absolute_path(std::string const& path) {
   char here[PATH_MAX];
   bool const unchanged = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
   return unchanged ? path : here + ("/" + path);
 }
 
-LOCKSTEP_INLINE bool is_in_folder(std::string const& path, std::string const& folder) {
+LOCKSTEP_COLD_INLINE bool is_in_folder(std::string const& path, std::string const& folder) {
   auto const slash = path.rfind('/');
   struct ::stat parent {};
   struct ::stat target {};
@@ -151,7 +151,7 @@ LOCKSTEP_INLINE bool is_in_folder(std::string const& path, std::string const& fo
          ::stat(folder.c_str(), &target) == 0 && parent.st_dev == target.st_dev && parent.st_ino == target.st_ino;
 }
 
-LOCKSTEP_INLINE void remove_partial_checkpoints(std::string const& folder) {
+LOCKSTEP_COLD_INLINE void remove_partial_checkpoints(std::string const& folder) {
   auto* const open = ::opendir(folder.c_str());
   if (!open) return;
   while (auto const* entry = ::readdir(open)) {
@@ -161,7 +161,7 @@ LOCKSTEP_INLINE void remove_partial_checkpoints(std::string const& folder) {
   ::closedir(open);
 }
 
-LOCKSTEP_INLINE void create_folder(std::string const& folder) {
+LOCKSTEP_COLD_INLINE void create_folder(std::string const& folder) {
   auto const made = [&] { return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
   bool exists = made();
   if (auto const slash = folder.find_last_of('/');
@@ -175,7 +175,7 @@ LOCKSTEP_INLINE void create_folder(std::string const& folder) {
                   std::strerror(errno));
 }
 
-LOCKSTEP_INLINE void try_folder(std::string const& folder, std::size_t bytes) {
+LOCKSTEP_COLD_INLINE void try_folder(std::string const& folder, std::size_t bytes) {
   create_folder(folder);
   auto const trial = folder + "/.lockstep-trial-" + random_suffix();
   {
@@ -196,7 +196,7 @@ LOCKSTEP_INLINE void try_folder(std::string const& folder, std::size_t bytes) {
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE std::string checkpoint_path(std::string const& folder, std::string const& name) {
+LOCKSTEP_COLD_INLINE std::string checkpoint_path(std::string const& folder, std::string const& name) {
   detail::create_folder(folder);
   return folder + "/" + name + ".safetensors";
 }

@@ -7,7 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE void BestFile::start(StartReport const& report) {
+LOCKSTEP_COLD_INLINE void BestFile::start(StartReport const& report) {
   fit_guard_.start("KeepBest", path_, report.resumed);
   best_by_ = report.best_by;
   check_metadata("KeepBest: " + path_, metadata_);
@@ -24,7 +24,7 @@ LOCKSTEP_INLINE void BestFile::start(StartReport const& report) {
   if (std::rename(path_.c_str(), renamed.c_str()) == 0) renamed_file_ = renamed;
 }
 
-LOCKSTEP_INLINE void BestFile::evaluation(EvaluationReport const& report) {
+LOCKSTEP_COLD_INLINE void BestFile::evaluation(EvaluationReport const& report) {
   if (!report.best) return;
   auto metadata = metadata_;
   metadata.emplace_back(key, std::to_string(report.step));
@@ -38,7 +38,7 @@ LOCKSTEP_INLINE void BestFile::evaluation(EvaluationReport const& report) {
   std::fflush(out_);
 }
 
-LOCKSTEP_INLINE Index BestFile::step_of(std::string const& path) {
+LOCKSTEP_COLD_INLINE Index BestFile::step_of(std::string const& path) {
   Index step = -1;
   try {
     auto const text = load_text(path, key);

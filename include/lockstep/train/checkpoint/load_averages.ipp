@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::string optimizer_of(SafetensorsFile const& file, std::string const& path) {
+LOCKSTEP_COLD_INLINE std::string optimizer_of(SafetensorsFile const& file, std::string const& path) {
   for (auto const& [name, text] : file.metadata()) {
     if (name != "lockstep.progress" && name != "lockstep.trainer") continue;
     auto const state = json::parse(text, path);
@@ -18,8 +18,8 @@ LOCKSTEP_INLINE std::string optimizer_of(SafetensorsFile const& file, std::strin
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout,
-                                       std::span<float> values, std::span<float> buffers) {
+LOCKSTEP_COLD_INLINE Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout,
+                                            std::span<float> values, std::span<float> buffers) {
   detail::check_arenas("load_averages", layout, values.size(), buffers.size());
   return detail::with_file_name(path, [&] {
     detail::SafetensorsFile const file(path);

@@ -4,31 +4,31 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE SavedStateReader::SavedStateReader(Format const& format, std::string_view text,
-                                                   std::string const& where)
+LOCKSTEP_COLD_INLINE SavedStateReader::SavedStateReader(Format const& format, std::string_view text,
+                                                        std::string const& where)
     : format_(format), where_(where), value_(json::parse(text, where)) {
   if (auto const found = value_.at("version").integer(); found != format.version)
     throw DataError(where + ": " + format.state + " has version " + std::to_string(found) +
                     "; this library reads version " + std::to_string(format.version));
 }
 
-LOCKSTEP_INLINE std::string SavedStateReader::string_or_empty(char const* name) const {
+LOCKSTEP_COLD_INLINE std::string SavedStateReader::string_or_empty(char const* name) const {
   auto const* const found = value_.find(name);
   return found ? found->string() : std::string();
 }
 
-LOCKSTEP_INLINE Index SavedStateReader::within(char const* name, Index value, Index least, Index most) const {
+LOCKSTEP_COLD_INLINE Index SavedStateReader::within(char const* name, Index value, Index least, Index most) const {
   if (value < least || value > most) refuse(name, std::to_string(value));
   return value;
 }
 
-LOCKSTEP_INLINE double SavedStateReader::non_negative(char const* name) const {
+LOCKSTEP_COLD_INLINE double SavedStateReader::non_negative(char const* name) const {
   auto const number = value_.at(name).number();
   if (!(number >= 0) || !std::isfinite(number)) refuse(name, std::to_string(number));
   return number;
 }
 
-LOCKSTEP_INLINE std::uint64_t SavedStateReader::seed() const {
+LOCKSTEP_COLD_INLINE std::uint64_t SavedStateReader::seed() const {
   auto const& text = value_.at("seed").string();
   std::uint64_t seed = 0;
   auto const read = std::from_chars(text.data(), text.data() + text.size(), seed);
@@ -36,7 +36,7 @@ LOCKSTEP_INLINE std::uint64_t SavedStateReader::seed() const {
   return seed;
 }
 
-LOCKSTEP_INLINE optim::LossScaler::State SavedStateReader::loss_scale(Index steps, ZeroScale zero) const {
+LOCKSTEP_COLD_INLINE optim::LossScaler::State SavedStateReader::loss_scale(Index steps, ZeroScale zero) const {
   using Scaler = optim::LossScaler;
   auto const number = value_.at("loss_scale").number();
   int exponent = 0;
@@ -49,7 +49,7 @@ LOCKSTEP_INLINE optim::LossScaler::State SavedStateReader::loss_scale(Index step
   return state;
 }
 
-LOCKSTEP_INLINE void SavedStateReader::refuse(std::string const& name, std::string const& found) const {
+LOCKSTEP_COLD_INLINE void SavedStateReader::refuse(std::string const& name, std::string const& found) const {
   throw DataError(where_ + ": in " + format_.state + " " + name + " is " + found + ", which no " + format_.writer +
                   " writes; the file is damaged, " + format_.remedy);
 }

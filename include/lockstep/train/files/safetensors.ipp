@@ -4,8 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE void check_arenas(char const* what, nn::ParameterLayout const& layout, std::size_t values,
-                                  std::size_t buffers) {
+LOCKSTEP_COLD_INLINE void check_arenas(char const* what, nn::ParameterLayout const& layout, std::size_t values,
+                                       std::size_t buffers) {
   auto const wanted = static_cast<std::size_t>(layout.size()), kept = static_cast<std::size_t>(layout.buffer_size());
   expect<ShapeError>(values == wanted && buffers == kept, [&] {
     return std::string(what) + ": " + std::to_string(values) + " parameter and " + std::to_string(buffers) +
@@ -14,7 +14,7 @@ LOCKSTEP_INLINE void check_arenas(char const* what, nn::ParameterLayout const& l
   });
 }
 
-LOCKSTEP_INLINE void check_metadata(std::string const& where, Metadata const& metadata) {
+LOCKSTEP_COLD_INLINE void check_metadata(std::string const& where, Metadata const& metadata) {
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     auto const& [name, text] = metadata[i];
     auto const what = where + ": the metadata \"" + name + "\" ";
@@ -34,9 +34,9 @@ LOCKSTEP_INLINE void check_metadata(std::string const& where, Metadata const& me
   }
 }
 
-LOCKSTEP_INLINE std::string safetensors_header(std::string const& path, nn::ParameterLayout const& layout,
-                                               std::size_t moments, Metadata const& metadata,
-                                               std::vector<Checksum> const& sums) {
+LOCKSTEP_COLD_INLINE std::string safetensors_header(std::string const& path, nn::ParameterLayout const& layout,
+                                                    std::size_t moments, Metadata const& metadata,
+                                                    std::vector<Checksum> const& sums) {
   float const none = 0;
   Moments<float const> const placeholder{moments, [](void* any, std::size_t) { return static_cast<float const*>(any); },
                                          const_cast<float*>(&none)};
@@ -69,12 +69,12 @@ LOCKSTEP_INLINE std::string safetensors_header(std::string const& path, nn::Para
   return text;
 }
 
-LOCKSTEP_INLINE std::size_t tensors_in_file(nn::ParameterLayout const& layout, std::size_t moments) {
+LOCKSTEP_COLD_INLINE std::size_t tensors_in_file(nn::ParameterLayout const& layout, std::size_t moments) {
   return layout.entries().size() * (1 + moments) + layout.buffers().size();
 }
 
-LOCKSTEP_INLINE std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout, std::size_t moments,
-                                       Metadata const& metadata) {
+LOCKSTEP_COLD_INLINE std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout,
+                                            std::size_t moments, Metadata const& metadata) {
   std::vector<Checksum> const sums(tensors_in_file(layout, moments));
   auto const numbers =
       static_cast<std::size_t>(layout.size()) * (1 + moments) + static_cast<std::size_t>(layout.buffer_size());
@@ -82,9 +82,10 @@ LOCKSTEP_INLINE std::size_t file_bytes(std::string const& path, nn::ParameterLay
          numbers * sizeof(float);
 }
 
-LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
-                                       float const* buffers, Moments<float const> const& moments,
-                                       Metadata const& metadata, SavedNumbers numbers) {
+LOCKSTEP_COLD_INLINE void write_safetensors(std::string const& path, nn::ParameterLayout const& layout,
+                                            float const* values, float const* buffers,
+                                            Moments<float const> const& moments, Metadata const& metadata,
+                                            SavedNumbers numbers) {
   constexpr std::size_t part = std::size_t{1} << 16;  // numbers that stay in the cache
   if (numbers == SavedNumbers::finite && has_nan({buffers, static_cast<std::size_t>(layout.buffer_size())}))
     throw NotFinite{};
@@ -112,10 +113,10 @@ LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLay
   file.commit();
 }
 
-LOCKSTEP_INLINE void write_finite_safetensors(std::string const& path, nn::ParameterLayout const& layout,
-                                              std::span<float const> values, std::span<float const> buffers,
-                                              Moments<float const> const& moments, Metadata const& metadata,
-                                              char const* remedy) {
+LOCKSTEP_COLD_INLINE void write_finite_safetensors(std::string const& path, nn::ParameterLayout const& layout,
+                                                   std::span<float const> values, std::span<float const> buffers,
+                                                   Moments<float const> const& moments, Metadata const& metadata,
+                                                   char const* remedy) {
   try {
     write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata, SavedNumbers::finite);
   } catch (NotFinite const&) {
@@ -128,9 +129,9 @@ LOCKSTEP_INLINE void write_finite_safetensors(std::string const& path, nn::Param
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE void save_parameters(std::string const& path, nn::ParameterLayout const& layout,
-                                     std::span<float const> values, Metadata const& metadata,
-                                     std::span<float const> buffers) {
+LOCKSTEP_COLD_INLINE void save_parameters(std::string const& path, nn::ParameterLayout const& layout,
+                                          std::span<float const> values, Metadata const& metadata,
+                                          std::span<float const> buffers) {
   detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
   detail::check_metadata(path, metadata);
   detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
@@ -140,16 +141,16 @@ LOCKSTEP_INLINE void save_parameters(std::string const& path, nn::ParameterLayou
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE IndexedObject::IndexedObject(json::Value object) : value(std::move(object)) {
+LOCKSTEP_COLD_INLINE IndexedObject::IndexedObject(json::Value object) : value(std::move(object)) {
   for (std::size_t i = 0; i < value.object().size(); ++i) table.add(*this);
 }
 
-LOCKSTEP_INLINE json::Value const* IndexedObject::find(std::string_view name) const {
+LOCKSTEP_COLD_INLINE json::Value const* IndexedObject::find(std::string_view name) const {
   auto const i = table.find(name, *this);
   return i == NameTable::none ? nullptr : &value.object()[i].second;
 }
 
-LOCKSTEP_INLINE SafetensorsFile::SafetensorsFile(std::string const& path)
+LOCKSTEP_COLD_INLINE SafetensorsFile::SafetensorsFile(std::string const& path)
     : file(open_regular_file(path, "cannot be opened for reading")) {
   auto const size = file.size();
   std::uint64_t length = 0;
@@ -175,13 +176,13 @@ LOCKSTEP_INLINE SafetensorsFile::SafetensorsFile(std::string const& path)
     if (name == checksums_key) checksums = IndexedObject(json::parse(value, path + ": " + name));
 }
 
-LOCKSTEP_INLINE void SafetensorsFile::take(std::string const& path, Index at, std::span<std::byte> to) const {
+LOCKSTEP_COLD_INLINE void SafetensorsFile::take(std::string const& path, Index at, std::span<std::byte> to) const {
   auto const got =
       read_at(file.file.get(), reinterpret_cast<char*>(to.data()), to.size(), static_cast<std::size_t>(at), path);
   if (got != to.size()) throw DataError(path + ": cannot be read to its end");
 }
 
-LOCKSTEP_INLINE Metadata SafetensorsFile::metadata() const {
+LOCKSTEP_COLD_INLINE Metadata SafetensorsFile::metadata() const {
   Metadata out;
   if (auto const* texts = header.find("__metadata__"))
     for (auto const& [name, value] : texts->object())
@@ -189,15 +190,15 @@ LOCKSTEP_INLINE Metadata SafetensorsFile::metadata() const {
   return out;
 }
 
-LOCKSTEP_INLINE Metadata SafetensorsFile::texts() const {
+LOCKSTEP_COLD_INLINE Metadata SafetensorsFile::texts() const {
   auto out = metadata();
   std::erase_if(out, [](auto const& text) { return is_reserved(text.first); });
   return out;
 }
 
-LOCKSTEP_INLINE void SafetensorsFile::read(std::string const& path, nn::ParameterLayout const& layout, float* values,
-                                           float* buffers, Moments<float> const& moments,
-                                           NamesInFile const& names) const {
+LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::ParameterLayout const& layout,
+                                                float* values, float* buffers, Moments<float> const& moments,
+                                                NamesInFile const& names) const {
   std::string unnamed;  // first name that is not selected
   bool any = false;
   for (bool const keeps : {false, true}) {
@@ -215,8 +216,9 @@ LOCKSTEP_INLINE void SafetensorsFile::read(std::string const& path, nn::Paramete
   if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
 }
 
-LOCKSTEP_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::string const& name,
-                                                  nn::ParameterLayout::Entry const& entry, std::span<float> out) const {
+LOCKSTEP_COLD_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::string const& name,
+                                                       nn::ParameterLayout::Entry const& entry,
+                                                       std::span<float> out) const {
   constexpr std::size_t most = std::size_t{1} << 18;
   auto const found = tensor(path, name, entry);
   std::vector<std::byte> room(std::min(found.bytes, most));
@@ -246,8 +248,8 @@ LOCKSTEP_INLINE void SafetensorsFile::Tensor::narrow(std::span<std::byte const> 
   }
 }
 
-LOCKSTEP_INLINE void SafetensorsFile::expect_float_range(std::string const& path, std::string const& name,
-                                                         std::span<std::byte const> doubles) {
+LOCKSTEP_COLD_INLINE void SafetensorsFile::expect_float_range(std::string const& path, std::string const& name,
+                                                              std::span<std::byte const> doubles) {
   for (std::size_t at = 0; at < doubles.size(); at += sizeof(double)) {
     double number = 0;
     std::memcpy(&number, doubles.data() + at, sizeof number);
@@ -258,8 +260,8 @@ LOCKSTEP_INLINE void SafetensorsFile::expect_float_range(std::string const& path
   }
 }
 
-LOCKSTEP_INLINE void SafetensorsFile::check_sum(std::string const& path, std::string const& name,
-                                                Checksum const& found) const {
+LOCKSTEP_COLD_INLINE void SafetensorsFile::check_sum(std::string const& path, std::string const& name,
+                                                     Checksum const& found) const {
   auto const* const sum = checksums.find(name);
   if (sum && sum->string() != to_string(found))
     throw DataError(path + ": parameter \"" + name +
@@ -269,13 +271,13 @@ LOCKSTEP_INLINE void SafetensorsFile::check_sum(std::string const& path, std::st
                     std::string(checksums_key));
 }
 
-LOCKSTEP_INLINE std::vector<Index> SafetensorsFile::without_ones(std::vector<Index> shape) {
+LOCKSTEP_COLD_INLINE std::vector<Index> SafetensorsFile::without_ones(std::vector<Index> shape) {
   std::erase(shape, Index{1});
   return shape;
 }
 
-LOCKSTEP_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string const& path, std::string const& name,
-                                                                nn::ParameterLayout::Entry const& entry) const {
+LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string const& path, std::string const& name,
+                                                                     nn::ParameterLayout::Entry const& entry) const {
   auto const* tensor = header.find(name);
   if (!tensor)
     throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
@@ -301,7 +303,7 @@ LOCKSTEP_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string cons
   return {data_begin + begin, static_cast<std::size_t>(bytes), static_cast<std::size_t>(width), type};
 }
 
-LOCKSTEP_INLINE std::string SafetensorsFile::other_name(std::string const& name) const {
+LOCKSTEP_COLD_INLINE std::string SafetensorsFile::other_name(std::string const& name) const {
   auto const is_part = [](std::string_view part, std::string_view whole) {
     return part.size() < whole.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';
   };
@@ -320,8 +322,9 @@ LOCKSTEP_INLINE std::string SafetensorsFile::other_name(std::string const& name)
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout,
-                                         std::span<float> values, std::span<float> buffers, NamesInFile const& names) {
+LOCKSTEP_COLD_INLINE Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout,
+                                              std::span<float> values, std::span<float> buffers,
+                                              NamesInFile const& names) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   return detail::with_file_name(path, [&] {
     detail::SafetensorsFile const file(path);
@@ -330,7 +333,7 @@ LOCKSTEP_INLINE Metadata load_parameters(std::string const& path, nn::ParameterL
   });
 }
 
-LOCKSTEP_INLINE std::string load_text(std::string const& path, std::string_view name) {
+LOCKSTEP_COLD_INLINE std::string load_text(std::string const& path, std::string_view name) {
   std::string names;
   auto const texts = detail::with_file_name(path, [&] { return detail::SafetensorsFile(path).metadata(); });
   for (auto const& [each, text] : texts) {

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE void write_setting(json::Writer& out, std::string_view text) {
+LOCKSTEP_COLD_INLINE void write_setting(json::Writer& out, std::string_view text) {
   auto const is = [&](auto& number) {
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc{} && end == text.data() + text.size();
@@ -21,7 +21,7 @@ LOCKSTEP_INLINE void write_setting(json::Writer& out, std::string_view text) {
     out.value(text);
 }
 
-LOCKSTEP_INLINE void write_phases(json::Writer& out, RunRecord const& record) {
+LOCKSTEP_COLD_INLINE void write_phases(json::Writer& out, RunRecord const& record) {
   auto const member = [&](char const* name, double seconds) { out.member(name, record.ms_per_step(seconds)); };
   out.key("phases_ms").begin_object();
   member("data_wait", record.data_wait_seconds);
@@ -36,13 +36,13 @@ LOCKSTEP_INLINE void write_phases(json::Writer& out, RunRecord const& record) {
   out.end_object();
 }
 
-LOCKSTEP_INLINE void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
+LOCKSTEP_COLD_INLINE void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
   out.key("gpu").begin_object().member("replayed", step.replayed).member("queue_ms", step.queue_ms);
   out.member("busy_ms", step.busy_ms).member("kernels", step.kernels).member("product_ms", step.product_ms);
   out.member("memory_ms", step.memory_ms).end_object();
 }
 
-LOCKSTEP_INLINE void write_ranks(json::Writer& out, RunRecord const& record) {
+LOCKSTEP_COLD_INLINE void write_ranks(json::Writer& out, RunRecord const& record) {
   out.key("ranks_ms").begin_array();
   for (auto const& rank : record.ranks) {
     out.begin_object().member("data_wait", record.ms_per_step(rank.data_wait));
@@ -53,7 +53,7 @@ LOCKSTEP_INLINE void write_ranks(json::Writer& out, RunRecord const& record) {
   out.end_array();
 }
 
-LOCKSTEP_INLINE void write_loads(json::Writer& out, RunRecord const& record) {
+LOCKSTEP_COLD_INLINE void write_loads(json::Writer& out, RunRecord const& record) {
   auto const steps = static_cast<double>(std::max<Index>(1, record.steps - record.resumed()));
   out.key("rank_loads").begin_array();
   for (auto const& load : record.loads) {
@@ -68,7 +68,7 @@ LOCKSTEP_INLINE void write_loads(json::Writer& out, RunRecord const& record) {
   out.end_array();
 }
 
-LOCKSTEP_INLINE void write_buckets(json::Writer& out, RunRecord const& record) {
+LOCKSTEP_COLD_INLINE void write_buckets(json::Writer& out, RunRecord const& record) {
   auto const since = [&](double seconds) { return (seconds - record.pass_began) * 1e3; };
   out.key("buckets").begin_array();
   for (auto const& bucket : record.session.buckets) {
@@ -80,13 +80,13 @@ LOCKSTEP_INLINE void write_buckets(json::Writer& out, RunRecord const& record) {
   out.end_array();
 }
 
-LOCKSTEP_INLINE void write_evaluation(json::Writer& out, EvaluationReport const& report) {
+LOCKSTEP_COLD_INLINE void write_evaluation(json::Writer& out, EvaluationReport const& report) {
   out.key("eval_loss").value_or_null(report.loss);
   for (auto const& [name, value] : report.metrics) out.key("eval_" + name).value_or_null(value);
   out.member("eval_samples", report.samples);
 }
 
-LOCKSTEP_INLINE void write_final(json::Writer& out, RunRecord const& record) {
+LOCKSTEP_COLD_INLINE void write_final(json::Writer& out, RunRecord const& record) {
   out.key("final").begin_object().member("train_loss", record.train_loss);
   if (!record.evaluations.empty()) write_evaluation(out, record.evaluations.back());
   out.end_object();
@@ -103,7 +103,7 @@ LOCKSTEP_INLINE void write_final(json::Writer& out, RunRecord const& record) {
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE std::string run_json(RunRecord const& record, RunLabels const& labels) {
+LOCKSTEP_COLD_INLINE std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
   if (!labels.command.empty()) out.member("command", labels.command);
@@ -150,7 +150,7 @@ LOCKSTEP_INLINE std::string run_json(RunRecord const& record, RunLabels const& l
   return out.text();
 }
 
-LOCKSTEP_INLINE void write_run_json(std::string const& path, RunRecord const& record, RunLabels const& labels) {
+LOCKSTEP_COLD_INLINE void write_run_json(std::string const& path, RunRecord const& record, RunLabels const& labels) {
   AtomicFile file(path);
   file.write(run_json(record, labels));
   file.commit();

@@ -10,11 +10,11 @@ LOCKSTEP_INLINE void RunRecord::add_step(double seconds, Index all_samples) {
   samples = all_samples;
 }
 
-LOCKSTEP_INLINE double RunRecord::samples_per_second() const noexcept {
+LOCKSTEP_COLD_INLINE double RunRecord::samples_per_second() const noexcept {
   return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
 }
 
-LOCKSTEP_INLINE Startup RunRecord::startup() const {
+LOCKSTEP_COLD_INLINE Startup RunRecord::startup() const {
   Startup out;
   if (step_seconds.size() < 8) return out;
   auto const median = step_quantile(0.5);
@@ -27,7 +27,7 @@ LOCKSTEP_INLINE Startup RunRecord::startup() const {
   return out;
 }
 
-LOCKSTEP_INLINE double RunRecord::samples_per_second_after_startup() const {
+LOCKSTEP_COLD_INLINE double RunRecord::samples_per_second_after_startup() const {
   auto const seconds = training_seconds - startup().seconds;
   return seconds > 0 ? static_cast<double>(samples - samples_before) / seconds : 0;
 }
@@ -36,7 +36,7 @@ LOCKSTEP_INLINE double RunRecord::ms_per_step(double seconds) const noexcept {
   return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
 }
 
-LOCKSTEP_INLINE double RunRecord::step_quantile(double q) const {
+LOCKSTEP_COLD_INLINE double RunRecord::step_quantile(double q) const {
   if (step_seconds.empty()) return 0;
   auto sorted = step_seconds;
   auto const at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));

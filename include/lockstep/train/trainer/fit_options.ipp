@@ -12,7 +12,7 @@ inline constexpr OptionWord schedule_words[] = {{"constant", optim::Schedule::Ki
 
 }  // namespace train::detail
 
-LOCKSTEP_INLINE OptionList describe(FitOptions& options) {
+LOCKSTEP_COLD_INLINE OptionList describe(FitOptions& options) {
   constexpr auto parallelism = "Parallelism", optimization = "Optimization",
                  evaluation = "Evaluation and early stopping", saving = "Checkpoints and logs";
   auto& schedule = options.schedule;
@@ -183,7 +183,7 @@ LOCKSTEP_INLINE OptionList describe(FitOptions& options) {
       }};
 }
 
-LOCKSTEP_INLINE OptionList const describe(FitOptions const& options) {
+LOCKSTEP_COLD_INLINE OptionList const describe(FitOptions const& options) {
   return describe(const_cast<FitOptions&>(options));  // readers only read
 }
 

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::string TrainerState::to_json() const {
+LOCKSTEP_COLD_INLINE std::string TrainerState::to_json() const {
   json::Writer out;
   out.begin_object().member("version", 1).member("steps", done.steps).member("epochs", done.epochs);
   out.member("seed", std::to_string(seed)).member("optimizer", optimizer);
@@ -13,7 +13,7 @@ LOCKSTEP_INLINE std::string TrainerState::to_json() const {
   return std::move(out).text();
 }
 
-LOCKSTEP_INLINE TrainerState TrainerState::from_json(std::string const& text, std::string const& where) {
+LOCKSTEP_COLD_INLINE TrainerState TrainerState::from_json(std::string const& text, std::string const& where) {
   SavedStateReader const in({"the state of the trainer", "trainer", "use another", 1}, text, where);
   TrainerState out;
   out.done.steps = in.integer("steps", 0, Progress::max_total_steps);
@@ -24,9 +24,9 @@ LOCKSTEP_INLINE TrainerState TrainerState::from_json(std::string const& text, st
   return out;
 }
 
-LOCKSTEP_INLINE void save_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
-                                TrainerSteps const& done, std::uint64_t seed, std::string const& path,
-                                Metadata metadata) {
+LOCKSTEP_COLD_INLINE void save_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
+                                     TrainerSteps const& done, std::uint64_t seed, std::string const& path,
+                                     Metadata metadata) {
   auto const& kind = session.kind();
   if (!first) {
     for (std::size_t i = 0; i < kind.states && session.shards_moments(); ++i) static_cast<void>(session.moment(i));
@@ -40,8 +40,8 @@ LOCKSTEP_INLINE void save_state(parallel::AnySession& session, nn::ParameterLayo
                            "; such a state cannot be trained on, and is not saved");
 }
 
-LOCKSTEP_INLINE TrainerSteps load_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
-                                        std::uint64_t seed, std::string const& path) {
+LOCKSTEP_COLD_INLINE TrainerSteps load_state(parallel::AnySession& session, nn::ParameterLayout const& layout,
+                                             bool first, std::uint64_t seed, std::string const& path) {
   auto const& kind = session.kind();
   parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(kind.states));
   std::array<double, 1> size{};

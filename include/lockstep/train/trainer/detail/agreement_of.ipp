@@ -4,8 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE void add_options(parallel::Agreement& agreement, FitOptions const& options,
-                                 MetricNames const& metric_names) {
+LOCKSTEP_COLD_INLINE void add_options(parallel::Agreement& agreement, FitOptions const& options,
+                                      MetricNames const& metric_names) {
   for (auto const& name : metric_names.names()) agreement.add("metric of the evaluation", name);
   agreement.add(describe(options));
   agreement.add("trace", Index{options.trace != nullptr});

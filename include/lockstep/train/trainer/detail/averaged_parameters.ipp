@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::vector<float> averaged_values(parallel::AnySession& session) {
+LOCKSTEP_COLD_INLINE std::vector<float> averaged_values(parallel::AnySession& session) {
   auto const* const lag = session.moment(session.kind().states - 1);
   std::span<float const> const values = session.values();
   std::vector<float> averages(values.begin(), values.end());
@@ -12,8 +12,8 @@ LOCKSTEP_INLINE std::vector<float> averaged_values(parallel::AnySession& session
   return averages;
 }
 
-LOCKSTEP_INLINE void restart_averages(parallel::AnySession& session, nn::ParameterLayout const& layout,
-                                      std::span<float const> values) {
+LOCKSTEP_COLD_INLINE void restart_averages(parallel::AnySession& session, nn::ParameterLayout const& layout,
+                                           std::span<float const> values) {
   parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(session.kind().states));
   std::span<float const> const before = session.values(), buffers = session.buffers();
   std::copy(before.begin(), before.end(), state.values().begin());
@@ -30,14 +30,14 @@ LOCKSTEP_INLINE void restart_averages(parallel::AnySession& session, nn::Paramet
   session.restore(state);
 }
 
-LOCKSTEP_INLINE void set_values_and_buffers(parallel::AnySession& session, nn::ParameterLayout const& layout,
-                                            std::span<float const> values, std::span<float const> buffers) {
+LOCKSTEP_COLD_INLINE void set_values_and_buffers(parallel::AnySession& session, nn::ParameterLayout const& layout,
+                                                 std::span<float const> values, std::span<float const> buffers) {
   if (session.kind().averages) restart_averages(session, layout, values);
   session.set_values(values);
   session.set_buffers(buffers);
 }
 
-LOCKSTEP_INLINE AveragedParameters::AveragedParameters(parallel::AnySession& session, bool& in_place)
+LOCKSTEP_COLD_INLINE AveragedParameters::AveragedParameters(parallel::AnySession& session, bool& in_place)
     : session_(session), in_place_(in_place), active_(session.kind().averages && !in_place) {
   if (!active_) return;
   auto const averages = averaged_values(session_);
@@ -47,7 +47,7 @@ LOCKSTEP_INLINE AveragedParameters::AveragedParameters(parallel::AnySession& ses
   in_place_ = true;
 }
 
-LOCKSTEP_INLINE AveragedParameters::~AveragedParameters() {
+LOCKSTEP_COLD_INLINE AveragedParameters::~AveragedParameters() {
   if (!active_) return;
   in_place_ = false;
   try {

@@ -4,21 +4,21 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE BestValue MetricNames::best(std::string const& name) const {
+LOCKSTEP_COLD_INLINE BestValue MetricNames::best(std::string const& name) const {
   auto const found = std::find(names_.begin(), names_.end(), name);
   return found == names_.end() ? BestValue::largest : best_[static_cast<std::size_t>(found - names_.begin())];
 }
 
-LOCKSTEP_INLINE void MetricNames::add(std::string name, BestValue best) {
+LOCKSTEP_COLD_INLINE void MetricNames::add(std::string name, BestValue best) {
   names_.push_back(std::move(name));
   best_.push_back(best);
 }
 
-LOCKSTEP_INLINE std::string evaluation_label(std::string const& prefix) {
+LOCKSTEP_COLD_INLINE std::string evaluation_label(std::string const& prefix) {
   return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
 }
 
-LOCKSTEP_INLINE void check_names(MetricNames const& metric_names, char const* what) {
+LOCKSTEP_COLD_INLINE void check_names(MetricNames const& metric_names, char const* what) {
   std::vector<std::string> taken(log_columns.begin(), log_columns.end());
   for (auto const& name : metric_names.names()) {
     if (std::find(taken.begin(), taken.end(), name) != taken.end())
@@ -28,7 +28,8 @@ LOCKSTEP_INLINE void check_names(MetricNames const& metric_names, char const* wh
   }
 }
 
-LOCKSTEP_INLINE void check_evaluation(MetricNames const& metric_names, bool has_evaluation, FitOptions const& options) {
+LOCKSTEP_COLD_INLINE void check_evaluation(MetricNames const& metric_names, bool has_evaluation,
+                                           FitOptions const& options) {
   std::string known = "loss";
   bool is_known = options.best_by == known;
   check_names(metric_names, "fit");

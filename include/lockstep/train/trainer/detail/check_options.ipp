@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE void check_options(FitOptions const& options) {
+LOCKSTEP_COLD_INLINE void check_options(FitOptions const& options) {
   describe(options).check_ranges();
   if (options.schedule.total_steps > 0 && options.schedule.warmup_steps > options.schedule.total_steps)
     throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(options.schedule.warmup_steps) +

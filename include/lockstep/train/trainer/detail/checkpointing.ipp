@@ -8,9 +8,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE Checkpointing::Checkpointing(Checkpoints const& options, parallel::AnySession& session,
-                                             nn::ParameterLayout const& layout, std::uint64_t seed,
-                                             AnyLoader const& loader, data::Split const& split, FitPlan& plan)
+LOCKSTEP_COLD_INLINE Checkpointing::Checkpointing(Checkpoints const& options, parallel::AnySession& session,
+                                                  nn::ParameterLayout const& layout, std::uint64_t seed,
+                                                  AnyLoader const& loader, data::Split const& split, FitPlan& plan)
     : options_(options),  // absolute folder, also if the process changes its working directory
       session_(session),
       layout_(layout),
@@ -21,7 +21,7 @@ LOCKSTEP_INLINE Checkpointing::Checkpointing(Checkpoints const& options, paralle
   options_.folder = absolute_path(options_.folder);
 }
 
-LOCKSTEP_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
+LOCKSTEP_COLD_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
   parallel::SessionState state(0, 0, 0);
   if (is_main_rank() && options_.folder.empty() && options_.every > 0)
     throw ConfigError("fit: checkpoints.every is " + std::to_string(options_.every) +
@@ -66,7 +66,7 @@ LOCKSTEP_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
   return progress.epoch_loss;
 }
 
-LOCKSTEP_INLINE void Checkpointing::prepare() const {
+LOCKSTEP_COLD_INLINE void Checkpointing::prepare() const {
   if (!saves_ || !is_main_rank()) return;
   try_folder(options_.folder, file_bytes(options_.folder, layout_, session_.kind().states, options_.metadata));
   remove_partial_checkpoints(options_.folder);
@@ -104,7 +104,7 @@ LOCKSTEP_INLINE void Checkpointing::confirm() {
   if (step > 0 && options_.keep > 0) remove_old_checkpoints(options_.folder, step, options_.keep);
 }
 
-LOCKSTEP_INLINE std::string Checkpointing::set_aside(Index steps) const {
+LOCKSTEP_COLD_INLINE std::string Checkpointing::set_aside(Index steps) const {
   if (!saves_ || !is_main_rank()) return {};
   auto const all = checkpoint_steps(options_.folder);
   if (all.size() < 2 || all.back() != steps) return {};
@@ -115,8 +115,8 @@ LOCKSTEP_INLINE std::string Checkpointing::set_aside(Index steps) const {
          path(step_name(all[all.size() - 2]));
 }
 
-LOCKSTEP_INLINE void Checkpointing::save_after_error(RunRecord const& record,
-                                                     nn::Loss<HostSpace> const& epoch_loss) const noexcept {
+LOCKSTEP_COLD_INLINE void Checkpointing::save_after_error(RunRecord const& record,
+                                                          nn::Loss<HostSpace> const& epoch_loss) const noexcept {
   if (!saves_ || !is_main_rank()) return;
   try {
     if (!session_.shards_moments()) save(checkpoint_path(options_.folder, step_name(record.steps)), record, epoch_loss);
@@ -125,8 +125,8 @@ LOCKSTEP_INLINE void Checkpointing::save_after_error(RunRecord const& record,
   }
 }
 
-LOCKSTEP_INLINE void Checkpointing::save(std::string const& path, RunRecord const& record,
-                                         nn::Loss<HostSpace> const& epoch_loss) const {
+LOCKSTEP_COLD_INLINE void Checkpointing::save(std::string const& path, RunRecord const& record,
+                                              nn::Loss<HostSpace> const& epoch_loss) const {
   auto const moment = [](void* session, std::size_t i) {
     return static_cast<parallel::AnySession*>(session)->moment(i);
   };
@@ -147,8 +147,8 @@ LOCKSTEP_INLINE void Checkpointing::save(std::string const& path, RunRecord cons
                   options_.metadata, SavedNumbers::finite);
 }
 
-LOCKSTEP_INLINE void Checkpointing::save_elsewhere(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,
-                                                   DataError const& error) const {
+LOCKSTEP_COLD_INLINE void Checkpointing::save_elsewhere(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,
+                                                        DataError const& error) const {
   bool const whole = !session_.shards_moments();  // the other ranks send their parts of the moments only once
   std::string const what = whole ? "checkpoint" : "file with the parameters, without the optimizer's state,";
   std::string reasons = error.what();
@@ -171,16 +171,16 @@ LOCKSTEP_INLINE void Checkpointing::save_elsewhere(RunRecord const& record, nn::
   throw DataError(reasons + "; the last steps are lost");
 }
 
-LOCKSTEP_INLINE parallel::SessionState Checkpointing::empty_state() const {
+LOCKSTEP_COLD_INLINE parallel::SessionState Checkpointing::empty_state() const {
   return {layout_.size(), layout_.buffer_size(), static_cast<int>(session_.kind().states)};
 }
 
-LOCKSTEP_INLINE void Checkpointing::gather_moments() const {
+LOCKSTEP_COLD_INLINE void Checkpointing::gather_moments() const {
   for (std::size_t i = 0; i < session_.kind().states && session_.shards_moments(); ++i)
     static_cast<void>(session_.moment(i));
 }
 
-LOCKSTEP_INLINE void Checkpointing::check(Progress const& progress, RunRecord const& record) const {
+LOCKSTEP_COLD_INLINE void Checkpointing::check(Progress const& progress, RunRecord const& record) const {
   auto const refuse = [&](std::string const& what, std::string const& was, std::string const& is) {
     throw ConfigError(options_.resume + ": was saved with " + what + " " + was + ", but training would continue with " +
                       is + "; make them equal, or start a new run");
@@ -208,12 +208,12 @@ LOCKSTEP_INLINE void Checkpointing::check(Progress const& progress, RunRecord co
   }
 }
 
-LOCKSTEP_INLINE std::string Checkpointing::reproducible_text(int reproducible) {
+LOCKSTEP_COLD_INLINE std::string Checkpointing::reproducible_text(int reproducible) {
   return reproducible > 0 ? "under Reproducible with " + std::to_string(reproducible) + " shards"
                           : "without Reproducible";
 }
 
-LOCKSTEP_INLINE data::LoaderState Checkpointing::loader_state(Index steps) const {
+LOCKSTEP_COLD_INLINE data::LoaderState Checkpointing::loader_state(Index steps) const {
   return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
 }
 

@@ -6,7 +6,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
+LOCKSTEP_COLD_INLINE void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
   if (loss.weight != 0) return;
   throw DataError(
       "evaluate" + evaluation_label(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
@@ -16,14 +16,14 @@ LOCKSTEP_INLINE void check_evaluated(std::string const& prefix, nn::Loss<HostSpa
       "weight 0, the weight is 0; check the evaluation's labels, or pass no evaluation");
 }
 
-LOCKSTEP_INLINE void refuse_sizes(char const* metric, std::size_t before, std::size_t after) {
+LOCKSTEP_COLD_INLINE void refuse_sizes(char const* metric, std::size_t before, std::size_t after) {
   throw ConfigError("evaluate: the metric " + std::string(metric) + " had " + std::to_string(before) +
                     " totals and now has " + std::to_string(after) +
                     " after batches were added; totals are summed over devices and ranks, so their "
                     "number must not change: allocate all of them at the start, as train::Auc does");
 }
 
-LOCKSTEP_INLINE void sum_over_shards(parallel::AnySession& session, std::vector<double>& totals, int shards) {
+LOCKSTEP_COLD_INLINE void sum_over_shards(parallel::AnySession& session, std::vector<double>& totals, int shards) {
   auto const each = totals.size() / static_cast<std::size_t>(shards);
   for (std::size_t i = 0; i < each; ++i)
     totals[i] = tree_sum(shards, [&](int shard) { return totals[static_cast<std::size_t>(shard) * each + i]; });

@@ -4,9 +4,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE PredictionTable::PredictionTable(std::string const& path, std::vector<std::string> const& columns,
-                                                 parallel::AnySession& session, data::Split const& split,
-                                                 std::stop_token stop)
+LOCKSTEP_COLD_INLINE PredictionTable::PredictionTable(std::string const& path, std::vector<std::string> const& columns,
+                                                      parallel::AnySession& session, data::Split const& split,
+                                                      std::stop_token stop)
     : columns_(columns),
       session_(session),
       rank_(split.first / split.count),
@@ -29,7 +29,7 @@ LOCKSTEP_INLINE void PredictionTable::end_step(bool last) {
   });
 }
 
-LOCKSTEP_INLINE void PredictionTable::commit() {
+LOCKSTEP_COLD_INLINE void PredictionTable::commit() {
   if (!file_) return;
   file_->write(TableRows::header(columns_) + "\n");
   table_.write_to(*file_);
