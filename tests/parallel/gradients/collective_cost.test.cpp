@@ -42,6 +42,13 @@ TEST_CASE("bucket sizes follow from costs: a power of two, within bounds") {
   CHECK(CollectiveCost{0, 1e-9}.bucket_bytes(mean) == CollectiveCost::min_bucket_bytes);
 }
 
+TEST_CASE("tables are worth an exchange of bits if half of their bytes take longer than it") {
+  // 20 us of a start and 30 us on the host: as long as half of 2 MB at 20 GB/s, or of 40 MB at 400 GB/s
+  CHECK(CollectiveCost{20e-6, 1 / 20e9}.min_table_bytes() == doctest::Approx(2e6).epsilon(1e-6));
+  CHECK(CollectiveCost{20e-6, 1 / 400e9}.min_table_bytes() == doctest::Approx(40e6).epsilon(1e-6));
+  CHECK(CollectiveCost{0, 0}.min_table_bytes() >= std::size_t{1} << 50);
+}
+
 TEST_CASE("no other power of two has a lower cost of starts and the last bucket") {
   for (double start : {5e-6, 40e-6, 300e-6})
     for (std::size_t all : {std::size_t{50} << 20, std::size_t{400} << 20, std::size_t{3} << 30}) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -30,6 +31,7 @@
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/elementwise/relu.hpp>
+#include <lockstep/nn/embedding/embedding.hpp>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
@@ -726,6 +728,191 @@ TEST_CASE("ranks over NCCL shard the optimizer, with the bits of ranks that do n
   CHECK(sharded.losses == whole.losses);
   auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
   CHECK(fit_sharded(2, true, over_host)[0].values == fit_sharded(2, true, over_nccl)[0].values);
+}
+
+namespace {
+
+/// Two tables with gradients by rows, and other parameters between them.
+struct TwoTables {
+  nn::Embedding words{70, 5}, names{200, 3};
+  nn::Linear head{2, 3};
+  void visit(auto&& each) { each("words", words), each("head", head), each("names", names); }
+};
+
+/// Gradients of TwoTables on one rank: one arena's tables are summed by rows, the other arena is summed whole.
+struct RowsAndWhole {
+  struct Arena {
+    memory::Block memory;
+    parallel::detail::GradientWire<CudaSpace> wire;
+
+    Arena(RowsAndWhole& self, ElementType type)
+        : memory(self.communicator.allocate(self.size * sizeof(float))),
+          wire(type, data(),
+               type == ElementType::float32 ? memory::Block() : self.communicator.allocate(self.size * size_of(type)),
+               self.stream.view()) {}
+    [[nodiscard]] float* data() const { return reinterpret_cast<float*>(memory.data()); }
+  };
+
+  comm::NcclCommunicator communicator;
+  TwoTables model;
+  nn::ParameterLayout layout = nn::ParameterLayout::of(model);
+  std::size_t size = static_cast<std::size_t>(layout.size());
+  memory::CudaStream stream;
+  memory::CudaEvent ready;
+  Arena by_rows, whole;
+  parallel::detail::DeviceRows<CudaSpace> table_rows;
+
+  RowsAndWhole(launch::World const& world, ElementType type)
+      : communicator(world),
+        by_rows(*this, type),
+        whole(*this, type),
+        table_rows(communicator, layout, by_rows.wire, by_rows.data(), stream.view(), 1) {
+    table_rows.load_kernels();
+  }
+
+  /// Writes numbers of this rank to rows with touched(table, row), and zeros elsewhere.
+  template <class Touched>
+  void fill(std::uint64_t step, Touched const& touched) {
+    std::vector<float> host(size);
+    for (std::size_t t = 0; t < 2; ++t) {
+      auto const& table = table_rows.tables()[t];
+      for (Index at = table.offset; at < table.end(); ++at) {
+        if (!touched(t, (at - table.offset) / table.width)) continue;
+        auto const draw =
+            mix(static_cast<std::uint64_t>(at), 10 * step + static_cast<std::uint64_t>(communicator.rank()));
+        host[static_cast<std::size_t>(at)] = draw % 9 == 0 ? -0.0f : static_cast<float>(draw % 2001) / 1e3f - 1;
+      }
+    }
+    for (auto const* const arena : {&by_rows, &whole}) copy(arena->data(), host.data(), cudaMemcpyHostToDevice);
+    table_rows.find();
+    ready.record(stream.view());
+  }
+  void gather() { table_rows.gather(communicator, ready); }
+  void sum() {
+    table_rows.start(communicator);
+    communicator.finish();
+    table_rows.finish();
+  }
+  /// Sums the other arena, and returns whether the tables' bits are equal in both.
+  [[nodiscard]] bool has_sums_of_whole_tables() {
+    parallel::detail::ArenaPart const all{0, layout.size()};
+    whole.wire.round(all);
+    ready.record(stream.view());
+    comm::CollectiveOperation operation{whole.wire.type(), whole.wire.at(0), all.end};
+    communicator.start_after(operation, ready);
+    communicator.finish();
+    whole.wire.widen(all);
+    std::vector<float> a(size), b(size);
+    copy(a.data(), by_rows.data(), cudaMemcpyDeviceToHost);
+    copy(b.data(), whole.data(), cudaMemcpyDeviceToHost);
+    return std::memcmp(a.data(), b.data(), size * sizeof(float)) == 0;
+  }
+
+ private:
+  void copy(float* to, float const* from, cudaMemcpyKind kind) const {
+    memory::check_cuda(cudaMemcpyAsync(to, from, size * sizeof(float), kind, stream.view().get()), "cudaMemcpyAsync");
+    stream.view().synchronize();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("over NCCL the rows that any rank has touched are summed, with the bits of whole tables") {
+  // Whether a rank touches a row of a table; table 0 has 200 rows, and table 1 has 70.
+  using Touched = bool (*)(int rank, std::size_t table, Index row);
+  struct Step {
+    Touched touched;
+    std::array<int, 2> rows;  // summed, on 3 ranks
+  };
+  Step const steps[] = {
+      {[](int, std::size_t, Index) { return false; }, {0, 0}},
+      {[](int rank, std::size_t, Index row) { return rank == 0 && row % 64 == 3; }, {4, 2}},
+      {[](int rank, std::size_t t, Index row) { return row == rank || row == (t == 0 ? 199 : 69); }, {4, 4}},
+      {[](int rank, std::size_t t, Index row) { return t == 1 || row == 10 + 7 * rank; }, {3, 70}},
+      {[](int rank, std::size_t t, Index row) { return t == 1 ? rank == 1 && row % 2 == 0 : row >= 100; }, {100, 35}},
+      {[](int rank, std::size_t t, Index row) { return t == 1 ? row % 2 == 0 || rank == 2 : row > 98; }, {200, 70}},
+  };
+  for (auto const type : {ElementType::float32, ElementType::bfloat16, ElementType::float16}) {
+    auto const loads = cuda_emulation::loads_beside_peers.load();
+    launch::run({.threads = 3}, [&](launch::World& world) {
+      cuda_emulation::OwnDevice const device;
+      RowsAndWhole gradients(world, type);
+      std::uint64_t number = 0;
+      for (auto const& step : steps) {
+        CAPTURE(number);
+        gradients.fill(number++, [&](std::size_t t, Index row) { return step.touched(world.rank, t, row); });
+        gradients.gather();
+        gradients.sum();
+        CHECK(gradients.has_sums_of_whole_tables());
+        std::vector<parallel::BucketTimes> times;
+        gradients.table_rows.add_times(times);
+        REQUIRE(times.size() == 2);
+        for (std::size_t t = 0; t < 2; ++t) {
+          auto const of_row = static_cast<std::size_t>(gradients.table_rows.tables()[t].width) * size_of(type);
+          CHECK(times[t].table_bytes == (t == 0 ? 200 : 70) * of_row);
+          CHECK(times[t].bytes == static_cast<std::size_t>(step.rows[t]) * of_row);
+          CHECK((times[t].end >= times[t].start && times[t].start >= (times[t].bytes > 0 ? times[t].ready : 0)));
+        }
+      }
+      return 0;
+    });
+    CHECK(cuda_emulation::loads_beside_peers == loads);
+  }
+}
+
+TEST_CASE("over NCCL a rank that fails before or after the exchange of touched rows is named") {
+  for (bool const gathers : {false, true}) {
+    CAPTURE(gathers);
+    std::string text;
+    auto const train = [&](launch::World& world) {
+      cuda_emulation::OwnDevice const device;
+      RowsAndWhole gradients(world, ElementType::float32);
+      gradients.fill(0, [](std::size_t, Index row) { return row == 1; });
+      if (world.rank == 0 || gathers) gradients.gather();
+      if (world.rank == 1) {
+        gradients.communicator.finish();
+        throw std::domain_error("the GPU is on fire");
+      }
+      try {
+        gradients.sum();
+      } catch (CommunicationError const& error) {
+        text = error.what();
+        throw;
+      }
+      return 0;
+    };
+    CHECK_THROWS_AS(launch::run({.threads = 2}, train), std::domain_error);
+    CAPTURE(text);
+    CHECK(text.find("rank 1 failed: the GPU is on fire") != std::string::npos);
+    CHECK(text.find(gathers ? "(all_reduce of 3 float32" : "(all_gather of 48 bytes") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks over NCCL sum a table by rows, in recorded passes and resumed runs, with the bits of whole tables") {
+  auto const over_nccl = [](launch::World& world, auto const& train) {
+    cuda_emulation::OwnDevice const device;
+    train(comm::NcclCommunicator(world));
+  };
+  auto const run = [&](bool shards, FitOptions const& options) {
+    return fit_sharded<Wordy>(2, shards, over_nccl, options, WireFormat::bfloat16)[0];
+  };
+  auto const has_table = [](Outcome const& outcome, std::size_t bytes) {
+    return std::ranges::any_of(outcome.buckets, [=](auto const& bucket) { return bucket.table_bytes == bytes; });
+  };
+  auto const by_host = fit_sharded<Wordy>(
+      2, false, [](launch::World& world, auto const& train) { train(comm::connect(world)); }, {.max_steps = 6})[0];
+  auto const by_rows = fit_sharded<Wordy>(2, false, over_nccl, {.max_steps = 6})[0];
+  CHECK(by_rows.values == by_host.values);
+  CHECK(by_rows.losses == by_host.losses);
+  CHECK(has_table(by_rows, 4200 * 16 * sizeof(float)));
+
+  lockstep_test::TemporaryFolder const folder;
+  auto const rounded = run(false, {.max_steps = 4});
+  run(false, {.max_steps = 2, .checkpoints = {.folder = folder / "saved"}});
+  auto const rest = run(true, {.max_steps = 4, .checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}});
+  CHECK(rest.values == rounded.values);  // a sharded optimizer reduce-scatters the whole table
+  CHECK(has_table(rounded, 4200 * 16 * sizeof(bfloat16)));
+  CHECK_FALSE(has_table(rest, 4200 * 16 * sizeof(bfloat16)));
 }
 
 TEST_CASE("on a 16-bit wire NCCL sums rounded gradients, in recorded passes and in others") {

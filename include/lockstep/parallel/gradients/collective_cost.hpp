@@ -49,6 +49,16 @@ struct CollectiveCost {
     return std::size_t{1} << std::lround(std::log2(bounded));
   }
 
+  /// Returns the least size of a table whose touched rows are worth an exchange. It costs another start, and
+  /// `list_seconds` on the host. In return, at least half of the table is not sent.
+  [[nodiscard]] std::size_t min_table_bytes() const {
+    constexpr double never = 1e18;
+    if (seconds_per_byte <= 0) return static_cast<std::size_t>(never);
+    return static_cast<std::size_t>(std::min(2 * (latency_seconds + list_seconds) / seconds_per_byte, never));
+  }
+
+  /// Copies of bits and of a list between host and device, and the list itself: two round trips of a device.
+  static constexpr double list_seconds = 30e-6;
   static constexpr std::size_t small = 4 << 10, large = 1 << 20;
   static constexpr std::size_t min_bucket_bytes = 1 << 20, max_bucket_bytes = 32 << 20;
 };

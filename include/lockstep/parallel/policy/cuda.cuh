@@ -11,5 +11,6 @@
 #include <lockstep/parallel/detail/device.cuh>
 #include <lockstep/parallel/detail/host_exchange.cuh>
 #include <lockstep/parallel/detail/step_scalars.cuh>
+#include <lockstep/parallel/policy/detail/device_rows.cuh>
 #include <lockstep/parallel/policy/detail/host_staged_rows.cuh>
 #include <lockstep/parallel/policy/detail/replica_sum.cuh>

@@ -30,8 +30,8 @@
 #include <lockstep/parallel/policy/detail/common_agreement.hpp>
 #include <lockstep/parallel/policy/detail/device_reduction.hpp>
 #include <lockstep/parallel/policy/detail/host_staged_reduction.hpp>
-#include <lockstep/parallel/policy/detail/host_staged_rows.hpp>
 #include <lockstep/parallel/policy/detail/optimizer_shards.hpp>
+#include <lockstep/parallel/policy/detail/table_rows.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/parallel/session_base.hpp>
@@ -98,7 +98,9 @@ struct DistributedDataParallel {
     using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;
     using Exchange = typename Shards::Exchange;
     struct Nothing {};
-    using HostStagedRows = std::conditional_t<copies, detail::HostStagedRows<Space>, Nothing>;
+    using TableRows =
+        std::conditional_t<copies, detail::HostStagedRows<Space>,
+                           std::conditional_t<Space::host_accessible, Nothing, detail::DeviceRows<Space>>>;
     static constexpr bool spans_ranks = true;
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
@@ -115,10 +117,11 @@ struct DistributedDataParallel {
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
           replica_(model, layout, policy.place(0), own_gradients(), own_values(policy.shard_optimizer)),
           wire_(wire(policy.gradient_wire)),
-          bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
+          sizes_(sizes(policy.bucket_bytes)),
+          bucket_(static_cast<Index>(sizes_.bucket_bytes / size_of(wire_.type()))),
           shard_ranks_(policy.shard_optimizer ? communicator_.size() : 1),
           exchange_(exchange()),
-          staged_rows_(staged_rows()),
+          table_rows_(table_rows()),
           shards_(communicator_, replica_, exchange_, tables(), shard_ranks_, bucket_),
           state_(layout, shards_.parts()),
           buckets_(wire_, shard_ranks_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
@@ -131,12 +134,12 @@ struct DistributedDataParallel {
           throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
                             std::to_string(communicator_.gpu()) + ", and OnCuda puts the replica on GPU " +
                             std::to_string(replica_.device().gpu()) + "; give both the same GPU, or give OnCuda none");
-        queued_.emplace(communicator_, replica_, buckets_, wire_);
+        queued_.emplace(communicator_, replica_, buckets_, table_rows_, wire_);
         if (!values.empty()) replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(),
                                 static_cast<std::size_t>(layout.size()) * sizeof(float));
       } else {
-        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, staged_rows_, exchange_);
+        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, table_rows_, exchange_);
         std::vector<float> start(values.begin(), values.end());
         start.resize(static_cast<std::size_t>(layout.size()));
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
@@ -271,7 +274,7 @@ struct DistributedDataParallel {
     [[nodiscard, gnu::cold]] SessionReport report() override {
       std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
       peak[static_cast<std::size_t>(communicator_.rank())] =
-          static_cast<double>(replica_.bytes() + state_.bytes() + wire_.bytes());
+          static_cast<double>(replica_.bytes() + state_.bytes() + sent_bytes());
       all_reduce(peak);
       auto used = replica_.used();
       all_reduce(used);
@@ -313,23 +316,33 @@ struct DistributedDataParallel {
                 replica_.stream()};
       }
     }
+    /// Returns the bytes of gradients that are sent from memory of their own.
+    [[nodiscard]] std::size_t sent_bytes() const noexcept {
+      if constexpr (on_device)
+        return wire_.bytes() + table_rows_.bytes();
+      else
+        return wire_.bytes();
+    }
     /// Returns memory for the values: from the communicator if other ranks read them.
     [[nodiscard]] memory::Block own_values(bool shared) {
       if (copies || !shared || communicator_.size() == 1) return {};
       return communicator_.allocate(summed_in_.size_bytes());
     }
-    [[nodiscard]] HostStagedRows staged_rows() const {
+    [[nodiscard]] TableRows table_rows() {
       if constexpr (copies)
-        return HostStagedRows(layout_, communicator_.size(), bucket_);
+        return TableRows(layout_, communicator_.size(), bucket_);
+      else if constexpr (on_device)  // a reduce-scatter of a whole table sends no more than a sum of half its rows
+        return TableRows(communicator_, layout_, wire_, replica_.gradient_data(), replica_.stream(),
+                         shard_ranks_ > 1 ? layout_.size() + 1 : std::max(TableRows::min_size, sizes_.min_table));
       else
         return {};
     }
     /// Returns the tables that are summed by rows, in the arena's order.
     [[nodiscard]] std::span<kernel::TouchedRows const> tables() const noexcept {
-      if constexpr (copies)
-        return staged_rows_.tables();
-      else
+      if constexpr (Space::host_accessible)
         return replica_.touched();
+      else
+        return table_rows_.tables();
     }
     [[nodiscard]] auto exchange() {
       if constexpr (copies)
@@ -377,10 +390,10 @@ struct DistributedDataParallel {
     }
     void add_times(std::vector<BucketTimes>& times) const {
       buckets_.add_times(times);
-      if constexpr (copies)
-        staged_rows_.add_times(times);
-      else
+      if constexpr (Space::host_accessible)
         rows_.add_times(times);
+      else
+        table_rows_.add_times(times);
     }
     void write_buckets() {
       times_.clear();
@@ -401,18 +414,26 @@ struct DistributedDataParallel {
     nn::Loss<HostSpace> sum_on_device() {
       queued_->start_remaining();
       auto const begin = Clock::seconds();
-      communicator_.finish();
+      queued_->finish();
       waited_since(begin);
-      queued_->widen();
       return replica_.device().read(replica_.device().summed());
     }
 
-    /// Returns `asked`, or a size by rank 0's measurement of the communicator. Small models have one bucket.
-    std::size_t bucket_bytes(std::size_t asked) {
+    /// Bytes of a bucket, and least elements of a table that is summed by rows over a communicator for device memory.
+    struct Sizes {
+      std::size_t bucket_bytes;
+      Index min_table;
+    };
+    /// Returns `asked` and the sizes that do not depend on the communicator, or sizes by rank 0's measurement of it.
+    /// Small models have one bucket, and sum tables whole.
+    Sizes sizes(std::size_t asked) {
       constexpr auto least = CollectiveCost::min_bucket_bytes;
-      auto const all = summed_in_.size() * size_of(wire_.type());
-      if (asked > 0 || communicator_.size() == 1 || all <= least) return asked > 0 ? asked : 4 * least;
-      auto chosen = CollectiveCost::measure(communicator_, summed_in_, wire_.type()).bucket_bytes(all);
+      auto const each = size_of(wire_.type()), all = summed_in_.size() * each;
+      if (asked > 0) return {asked, 0};
+      if (communicator_.size() == 1 || all <= least) return {4 * least, layout_.size() + 1};
+      auto const cost = CollectiveCost::measure(communicator_, summed_in_, wire_.type());
+      auto const min_table = std::min(cost.min_table_bytes() / each, summed_in_.size() + 1);
+      Sizes chosen{cost.bucket_bytes(all), static_cast<Index>(min_table)};
       detail::broadcast_bytes(communicator_, &chosen, sizeof chosen);
       return chosen;
     }
@@ -440,10 +461,11 @@ struct DistributedDataParallel {
     std::span<float> summed_in_;
     DeviceReplica replica_;
     Wire wire_;
+    Sizes sizes_;
     Index bucket_;     // elements
     int shard_ranks_;  // number of ranks that share the optimizer state
     Exchange exchange_;
-    HostStagedRows staged_rows_;
+    TableRows table_rows_;
     Shards shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;

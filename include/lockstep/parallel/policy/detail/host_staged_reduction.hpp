@@ -9,7 +9,7 @@
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/host_exchange.hpp>
 #include <lockstep/parallel/gradients/gradient_buckets.hpp>
-#include <lockstep/parallel/policy/detail/host_staged_rows.hpp>
+#include <lockstep/parallel/policy/detail/table_rows.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {

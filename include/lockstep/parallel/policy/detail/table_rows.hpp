@@ -10,4 +10,10 @@ class HostStagedRows {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
+/// Sums them with a communicator for device memory.
+template <class Space>
+class DeviceRows {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
 }}}  // namespace lockstep::parallel::detail
