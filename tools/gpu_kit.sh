@@ -282,9 +282,10 @@ stage_trainers() {
   train ddp_threads2 --parallel ddp --devices 2
   train ddp_processes2 --parallel ddp --nproc 2 --engine process
   nccl 2 nccl2
+  nccl 2 rows_nccl2 --bucket-cap-mb 16  # sums the touched rows of the word table
   train sharded_processes2 --parallel ddp --nproc 2 --engine process --shard-optimizer
   nccl 2 sharded_nccl2 --shard-optimizer
-  equal 'equal: two replicas' dp2 ddp_threads2 ddp_processes2 nccl2 sharded_processes2 sharded_nccl2
+  equal 'equal: two replicas' dp2 ddp_threads2 ddp_processes2 nccl2 rows_nccl2 sharded_processes2 sharded_nccl2
   train bf16 --parallel single --precision bf16
   killed bf16_killed_and_resumed --parallel single --precision bf16
   equal 'equal: bfloat16' bf16 bf16_killed_and_resumed

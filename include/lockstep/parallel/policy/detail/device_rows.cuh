@@ -36,18 +36,17 @@ class DeviceRows<CudaSpace> : public TableRows {
         stream_(stream),
         found_(communicator.allocate(bytes_of_bits() * static_cast<std::size_t>(ranks()))),
         packed_(communicator.allocate(static_cast<std::size_t>(capacity()) * sizeof(float))),
-        packed_wire_(
-            wire.type(), packed(),
-            wire.rounds() ? communicator.allocate(static_cast<std::size_t>(capacity()) * size_of(wire.type()))
-                          : memory::Block(),
-            stream),
+        packed_wire_(wire.type(), packed(),
+                     wire.rounds() ? communicator.allocate(static_cast<std::size_t>(capacity()) * size_of(wire.type()))
+                                   : memory::Block(),
+                     stream),
         rank_(communicator.rank()) {
     if (tables().empty()) return;
     pinned_bits_ = memory::PinnedResource{}.allocate(found_.bytes());
   }
 
-  /// Loads all kernels, which may wait for the whole device, and so for peers once a sum is in progress. Packs the first
-  /// row of zeroed gradients and unpacks it.
+  /// Loads all kernels, which may wait for the whole device, and so for peers once a sum is in progress. Packs the
+  /// first row of zeroed gradients and unpacks it.
   void load_kernels() {
     if (tables().empty()) return;
     auto* const found = reinterpret_cast<std::uint64_t*>(pinned_bits_.data());
@@ -134,9 +133,9 @@ class DeviceRows<CudaSpace> : public TableRows {
   Wire const& wire_;
   float* gradients_;
   memory::Stream<CudaSpace> stream_;
-  memory::Block found_;        // bits of all ranks
-  memory::Block packed_;       // gradients of the union's rows
-  Wire packed_wire_;           // memory in which they are summed
+  memory::Block found_;   // bits of all ranks
+  memory::Block packed_;  // gradients of the union's rows
+  Wire packed_wire_;      // memory in which they are summed
   int rank_;
   memory::Block pinned_bits_;  // copy of the bits on the host
   comm::CollectiveOperation gather_;
