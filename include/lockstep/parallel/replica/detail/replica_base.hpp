@@ -77,12 +77,17 @@ class ReplicaBase {
   /// recorded as graphs then. Null ends it and converts all entries to seconds.
   void trace(Timeline* timeline);
 
+  // Templates, because an explicit instantiation of the class by clang 14 ignores the constraints of its members.
   /// Returns the host memory for batches that are copied to the device.
-  [[nodiscard]] static memory::AnyHostResource batch_memory() requires(!Space::host_accessible) {
+  template <class In = Space>
+  [[nodiscard]] static memory::AnyHostResource batch_memory() requires(!In::host_accessible) {
     return Device::batch_memory();
   }
   /// Discards the batch that was prefetched last.
-  void cancel_prefetch() requires(!Space::host_accessible) { device_.cancel_prefetch(); }
+  template <class In = Space>
+  void cancel_prefetch() requires(!In::host_accessible) {
+    device_.cancel_prefetch();
+  }
 
   /// Zeroes the gradients of parameters that no layer used in this step. Gradients by rows have no touched row then.
   void zero_unused() {
