@@ -6,11 +6,9 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/optimizer.hpp>
-#include <lockstep/parallel/replica/optimizer_state.hpp>
-#include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/detail/optimizer_moments.hpp>
 #include <lockstep/parallel/session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
@@ -154,10 +152,6 @@ DeviceWork ReplicaSession<Replica>::take_work() {
     });
   return work;
 }
-
-#if defined(LOCKSTEP_COMPILED)
-extern template class ReplicaSession<ReplicaBase<nn::Context<float, HostSpace>>>;
-#endif
 
 }  // namespace detail
 

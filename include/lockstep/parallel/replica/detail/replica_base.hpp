@@ -23,10 +23,10 @@
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/slice.hpp>
+#include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/replica/detail/arena.hpp>
 #include <lockstep/parallel/replica/detail/replica_loss_scale.hpp>
 #include <lockstep/parallel/replica/detail/shard_buffers.hpp>
 #include <lockstep/parallel/replica/detail/shard_sum.hpp>

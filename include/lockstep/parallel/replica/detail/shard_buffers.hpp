@@ -6,8 +6,8 @@
 
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
-#include <lockstep/parallel/replica/detail/arena.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
