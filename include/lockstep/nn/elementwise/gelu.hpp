@@ -21,4 +21,8 @@ template <class Context>
   return x.with(gelu(context, x.tokens));
 }
 
+#if defined(LOCKSTEP_COMPILED)
+extern template LOCKSTEP_ACTIVATION(gelu, float, HostSpace);
+#endif
+
 }}}  // namespace lockstep::nn

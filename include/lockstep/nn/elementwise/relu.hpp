@@ -20,4 +20,8 @@ template <class Context>
   return x.with(relu(context, x.tokens));
 }
 
+#if defined(LOCKSTEP_COMPILED)
+extern template LOCKSTEP_ACTIVATION(relu, float, HostSpace);
+#endif
+
 }}}  // namespace lockstep::nn

@@ -21,4 +21,8 @@ template <class Context>
   return x.with(sigmoid(context, x.tokens));
 }
 
+#if defined(LOCKSTEP_COMPILED)
+extern template LOCKSTEP_ACTIVATION(sigmoid, float, HostSpace);
+#endif
+
 }}}  // namespace lockstep::nn

@@ -21,4 +21,8 @@ template <class Context>
   return x.with(silu(context, x.tokens));
 }
 
+#if defined(LOCKSTEP_COMPILED)
+extern template LOCKSTEP_ACTIVATION(silu, float, HostSpace);
+#endif
+
 }}}  // namespace lockstep::nn

@@ -20,4 +20,8 @@ template <class Context>
   return x.with(tanh(context, x.tokens));
 }
 
+#if defined(LOCKSTEP_COMPILED)
+extern template LOCKSTEP_ACTIVATION(tanh, float, HostSpace);
+#endif
+
 }}}  // namespace lockstep::nn

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -14,6 +15,12 @@
 #include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/detail/expect_present.hpp>
 #include <lockstep/nn/loss/expect_same_lengths.hpp>
+
+// The loss with one label per row or token, for its instantiation in the library.
+#define LOCKSTEP_CROSS_ENTROPY_OF(Number, Label, Space)                                                \
+  LossOf<Context<Number, Space>> cross_entropy<Context<Number, Space>, Label, 1>(                      \
+      Context<Number, Space>&, SequenceOf<Context<Number, Space>> const&, TensorView<Label, 1, Space>, \
+      TensorView<float const, 1, Space>, CrossEntropyOptions const&)
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -66,6 +73,11 @@ template <class Context, class Label, int Rank>
     return LossOf<Context>::of(context, losses, weights);
   }
 }
+
+#if defined(LOCKSTEP_COMPILED)
+extern template LOCKSTEP_CROSS_ENTROPY_OF(float, std::int32_t const, HostSpace);
+extern template LOCKSTEP_CROSS_ENTROPY_OF(float, std::int64_t const, HostSpace);
+#endif
 
 }  // namespace detail
 

@@ -4,6 +4,11 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 
+// An activation of a matrix, for its instantiation in the library.
+#define LOCKSTEP_ACTIVATION(Function, Number, Space)                                                 \
+  VariableOf<Context<Number, Space>, 2> Function<Context<Number, Space>, 2>(Context<Number, Space>&, \
+                                                                            VariableOf<Context<Number, Space>, 2>)
+
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Elementwise y = rule(x), computed by the constructor. Keeps slopes for backward if y does not determine them. The
