@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::cudnn: float convolutions on CUDA by cuDNN 9. Searches next to the CUDA toolkit, CUDNN_ROOT,
-# CMAKE_PREFIX_PATH and CPATH. Include after lockstep-cuda.cmake.
+# lockstep::cudnn: float convolutions on CUDA by cuDNN 9, and attention in 16 bits on request. Searches next to the CUDA
+# toolkit, CUDNN_ROOT, CMAKE_PREFIX_PATH and CPATH. Include after lockstep-cuda.cmake.
 if(NOT TARGET lockstep::cuda)
   message(STATUS "Lockstep: cuDNN is skipped: there is no target lockstep::cuda, and so none lockstep::cudnn")
 elseif(NOT TARGET lockstep::cudnn)

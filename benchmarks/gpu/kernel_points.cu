@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention/attention.cuh>
 #include <lockstep/kernel/elementwise/channel_bias.cuh>
 #include <lockstep/kernel/embedding/fused_embedding.cuh>
@@ -331,15 +332,16 @@ void adamw(Points& points, Index count) {
 }
 
 enum class Variant { plain, causal, ragged, dropout };
+enum class AttentionBy { own_kernels, cudnn };
 
 template <class T>
 void attention(Points& points, Index rows, Index heads, Index length, Index head_width,
-               Variant variant = Variant::plain) {
+               Variant variant = Variant::plain, AttentionBy by = AttentionBy::own_kernels) {
   using Kernel = kernel::Attention<CudaSpace>;
   using Sum = Accumulate<T>;
   std::string const endings[] = {"", " causal", " ragged", " dropout"};
-  auto const shape =
-      type_name<T>() + " " + sizes({rows, heads, length, head_width}) + endings[static_cast<std::size_t>(variant)];
+  auto const shape = type_name<T>() + " " + sizes({rows, heads, length, head_width}) +
+                     endings[static_cast<std::size_t>(variant)] + (by == AttentionBy::cudnn ? " by cuDNN" : "");
   auto const forward = "attention forward " + shape, backward = "attention backward " + shape;
   if (!points.selects(forward) && !points.selects(backward)) return;
   auto const sequences = variant == Variant::ragged ? Sequences::ragged(rows, length) : Sequences::full(rows, length);
@@ -361,6 +363,8 @@ void attention(Points& points, Index rows, Index heads, Index length, Index head
       .bias = {},
       .mask = variant == Variant::dropout ? kernel::DropoutMask::of(7, 0.1) : kernel::DropoutMask{}};
   guarded(forward, [&] {
+    Kernel::use_cudnn(stream, by == AttentionBy::cudnn);
+    auto const before = Kernel::passes(stream).not_by_cudnn;
     auto const scratch =
         device<Sum>(std::max(Kernel::template forward_scratch<T>(stream, in), Kernel::template scratch<T>(stream, in)));
     TensorView<Sum, 2, CudaSpace> const sums{log_sums.data(), {rows * heads, layout.length}};
@@ -378,7 +382,9 @@ void attention(Points& points, Index rows, Index heads, Index length, Index head
           {{dq.data(), Write::overwrite}, {dk.data(), Write::overwrite}, {dv.data(), Write::overwrite}},
           vector(scratch));
     });
+    if (Kernel::passes(stream).not_by_cudnn > before) throw CudaError("not by cuDNN: " + Kernel::passes(stream).reason);
   });
+  Kernel::use_cudnn(stream, false);
 }
 
 template <class T>
@@ -443,4 +449,17 @@ int main(int argc, char** argv) {
         if (variant == Variant::plain || head_width == 64)
           guarded("attention",
                   [&] { attention<bfloat16>(points, 16384 / length, 768 / head_width, length, head_width, variant); });
+#if defined(LOCKSTEP_CUDNN)
+  auto const by_cudnn = [&](Index rows, Index heads, Index length, Index head_width, Variant variant) {
+    guarded("attention",
+            [&] { attention<bfloat16>(points, rows, heads, length, head_width, variant, AttentionBy::cudnn); });
+  };
+  by_cudnn(256, 4, 128, 32, Variant::plain);
+  by_cudnn(16, 12, 512, 64, Variant::plain);
+  by_cudnn(4, 12, 2048, 64, Variant::plain);
+  for (Index const head_width : {64, 128})
+    for (Index const length : {128, 512, 2048})
+      for (Variant const variant : {Variant::plain, Variant::causal})
+        by_cudnn(16384 / length, 768 / head_width, length, head_width, variant);
+#endif
 }

@@ -20,7 +20,13 @@ enum cudnnStatus_t {
   CUDNN_STATUS_NOT_SUPPORTED_SHAPE = 3002,
 };
 #define CUDNN_STATUS_CATEGORY(full_error_code) ((full_error_code) / 1000 * 1000)
-enum cudnnDataType_t { CUDNN_DATA_FLOAT = 0 };
+enum cudnnDataType_t {
+  CUDNN_DATA_FLOAT = 0,
+  CUDNN_DATA_HALF = 2,
+  CUDNN_DATA_INT32 = 4,
+  CUDNN_DATA_BFLOAT16 = 9,
+  CUDNN_DATA_BOOLEAN = 11
+};
 enum cudnnTensorFormat_t { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 };
 enum cudnnConvolutionMode_t { CUDNN_CONVOLUTION = 0, CUDNN_CROSS_CORRELATION = 1 };
 enum cudnnMathType_t { CUDNN_DEFAULT_MATH = 0, CUDNN_TENSOR_OP_MATH = 1, CUDNN_FMA_MATH = 3 };
@@ -338,3 +344,5 @@ inline cudnnStatus_t cudnnConvolutionBackwardFilter(
         sum[weight_at] += a[x_at] * b[y_at];
       });
 }
+
+#include "cudnn_graph.h"

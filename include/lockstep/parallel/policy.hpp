@@ -24,12 +24,19 @@ enum class MatmulPrecision {
   exact [[deprecated("float32")]] = float32,
 };
 
+/// Kernels of a GPU that compute attention in 16 bits.
+enum class AttentionKernels {
+  own,    ///< Lockstep's
+  cudnn,  ///< cuDNN's fused kernels if it has them for a pass, otherwise Lockstep's; needs lockstep::cudnn
+};
+
 /// Resources of one replica.
 struct Place {
   int threads = 1;                                              ///< threads on the host
   int gpu = 0;                                                  ///< number of the GPU, as this process sees it
   int shards = 1;                                               ///< shards of each micro-step that it computes in turns
   MatmulPrecision matmul_precision = MatmulPrecision::float32;  ///< on a GPU
+  AttentionKernels attention = AttentionKernels::own;           ///< on a GPU
 };
 
 /// Distribution of training over devices: this process's shards of the global batch, and a `Session<Model, Optimizer>`

@@ -7,129 +7,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernel/device_layout.hpp"
-#include "kernel/values.hpp"
-
-using namespace lockstep;
-using lockstep_test::OnDevice;
-using lockstep_test::TwinLayout;
-using lockstep_test::values;
-using lockstep_test::view;
+#include "kernel/attention/cuda_attention.cuh"
 
 namespace attention_on_cuda {
 namespace {
-
-struct Setting {
-  TwinLayout::Kind kind;
-  std::vector<std::int32_t> queries, keys;
-  Index heads, head_width;
-  bool causal = false, biased = false;
-  double dropout = 0;
-  Index heads_per_key_head = 1;
-};
-
-template <class T>
-struct Results {
-  std::vector<T> out, dquery, dkey, dvalue, dbias;
-  bool operator==(Results const&) const = default;
-};
-
-/// Inputs that `Stored` represents exactly.
-template <class T, class Stored = T>
-struct Case {
-  using Sum = Accumulate<T>;
-  Setting setting;
-  TwinLayout queries{setting.kind, setting.queries}, keys{setting.kind, setting.keys};
-  Index width = setting.heads * setting.head_width, key_width = width / setting.heads_per_key_head,
-        rows = queries.rows();
-  Index distances = std::max<Index>(0, queries.host().length + keys.host().length - 1);
-  std::vector<T> query = input(queries, width, 1), key = input(keys, key_width, 2), value = input(keys, key_width, 3),
-                 dout = input(queries, width, 4), bias = rounded(setting.heads * distances, 5, 1);
-
-  [[nodiscard]] static std::vector<T> rounded(Index count, std::uint64_t seed, float scale) {
-    std::vector<T> out;
-    for (float const x : values<float>(count, seed, scale)) out.push_back(static_cast<T>(static_cast<Stored>(x)));
-    return out;
-  }
-  /// NaN in padding, which must not be read.
-  [[nodiscard]] static std::vector<T> input(TwinLayout const& twin, Index across, std::uint64_t seed) {
-    auto x = rounded(twin.slots() * across, seed, 2);
-    for (Index i = 0; i < twin.slots() * across; ++i)
-      if (!twin.host().is_token(i / across)) x[static_cast<std::size_t>(i)] = nan();
-    return x;
-  }
-  [[nodiscard]] static T nan() { return static_cast<T>(std::numeric_limits<Sum>::quiet_NaN()); }
-  [[nodiscard]] Results<T> start(Write write) const {
-    auto const filled = [&](auto const& like) {
-      return std::vector<T>(like.size(), write == Write::add ? T(1) : nan());
-    };
-    return {filled(query), filled(query), filled(key), filled(key), filled(bias)};
-  }
-
-  [[nodiscard]] Results<T> on_host(Write write) const {
-    using Kernel = kernel::Attention<HostSpace>;
-    ThreadPool pool(1);
-    memory::Stream<HostSpace> const stream(pool);
-    auto r = start(write);
-    auto const q = queries.slots(), k = keys.slots();
-    typename Kernel::template Inputs<T> const in{
-        .query = view(query, q, width),
-        .key = view(key, k, key_width),
-        .value = view(value, k, key_width),
-        .queries = queries.host(),
-        .keys = keys.host(),
-        .heads = setting.heads,
-        .scale = 0.3,
-        .causal = setting.causal,
-        .query_heads_per_key_head = setting.heads_per_key_head,
-        .bias = setting.biased ? view(bias, setting.heads, distances) : TensorView<T const, 2, HostSpace>{},
-        .mask = kernel::DropoutMask::of(5, setting.dropout)};
-    std::vector<Sum> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
-        memory(static_cast<std::size_t>(Kernel::template scratch<T>(stream, in)));
-    auto const sums = view(log_sums, rows * setting.heads, in.queries.length);
-    auto const scratch = view(memory, static_cast<Index>(memory.size()));
-    Kernel::template forward<T>(stream, in, view(r.out, q, width), sums, scratch);
-    Kernel::template backward<T>(stream, in, view(r.out, q, width), sums, view(dout, q, width),
-                                 {{r.dquery.data(), write},
-                                  {r.dkey.data(), write},
-                                  {r.dvalue.data(), write},
-                                  {setting.biased ? r.dbias.data() : nullptr, write}},
-                                 scratch);
-    return r;
-  }
-
-  [[nodiscard]] Results<T> on_device(memory::CudaStream const& stream, Write write) const {
-    using Kernel = kernel::Attention<CudaSpace>;
-    auto const r = start(write);
-    auto const q = queries.slots(), k = keys.slots();
-    OnDevice<T> const x(query), y(key), z(value), d(dout), b(bias), out(r.out), dquery(r.dquery), dkey(r.dkey),
-        dvalue(r.dvalue), dbias(r.dbias);
-    typename Kernel::template Inputs<T> const in{
-        .query = x.view(q, width),
-        .key = y.view(k, key_width),
-        .value = z.view(k, key_width),
-        .queries = queries.device(),
-        .keys = keys.device(),
-        .heads = setting.heads,
-        .scale = 0.3,
-        .causal = setting.causal,
-        .query_heads_per_key_head = setting.heads_per_key_head,
-        .bias = setting.biased ? b.view(setting.heads, distances) : TensorView<T, 2, CudaSpace>{},
-        .mask = kernel::DropoutMask::of(5, setting.dropout)};
-    OnDevice<Sum> const log_sums(std::vector<Sum>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),
-        memory(std::vector<Sum>(static_cast<std::size_t>(Kernel::template scratch<T>(stream.view(), in)), Sum{7}));
-    auto const sums = log_sums.view(rows * setting.heads, in.queries.length);
-    auto const scratch = memory.view(Kernel::template scratch<T>(stream.view(), in));
-    Kernel::template forward<T>(stream.view(), in, out.view(q, width), sums, scratch);
-    Kernel::template backward<T>(stream.view(), in, out.view(q, width), sums, d.view(q, width),
-                                 {{dquery.view(0).data, write},
-                                  {dkey.view(0).data, write},
-                                  {dvalue.view(0).data, write},
-                                  {setting.biased ? dbias.view(0).data : nullptr, write}},
-                                 scratch);
-    return {out.values(), dquery.values(), dkey.values(), dvalue.values(), dbias.values()};
-  }
-};
 
 /// The largest error, in units of epsilon.
 template <class T>
@@ -169,30 +50,6 @@ double gradient_bound(Setting const& s) {
          (2 + std::sqrt(static_cast<double>(s.head_width)));
 }
 
-/// Errors in units of T's rounding error: of the whole tensor in the Euclidean norm, and the largest of an element,
-/// relative to the largest element.
-template <class T>
-struct Errors {
-  double norm = 0, largest = 0;
-
-  Errors(std::vector<T> const& got, std::vector<double> const& exact) {
-    double const unit = std::is_same_v<T, bfloat16> ? 0x1p-8 : 0x1p-11;
-    double errors = 0, squares = 0, most = 0;
-    if (got.size() != exact.size()) norm = largest = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-      if (std::isnan(exact[i]) && std::isnan(static_cast<float>(got[i]))) continue;  // untouched
-      double const error = std::abs(static_cast<double>(got[i]) - exact[i]);
-      errors += error * error;
-      squares += exact[i] * exact[i];
-      most = std::max(most, std::abs(exact[i]));
-      if (!(error <= largest)) largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
-    }
-    if (errors == 0) return;
-    norm = std::sqrt(errors / squares) / unit;
-    largest /= most * unit;
-  }
-};
-
 /// Head widths for each number of channels of the kernels; more than one tile of queries, of keys, or of both.
 template <class T>
 std::vector<Setting> tensor_core_settings() {
@@ -228,20 +85,7 @@ TEST_CASE_TEMPLATE("attention on tensor cores equals the host's within rounding"
     CAPTURE(setting.biased);
     CAPTURE(setting.dropout);
     CAPTURE(write == Write::add);
-    // Each term of an output or of a value's gradient is rounded, and so is the sum. The other gradients contain the
-    // difference of two products, which is inexact because the output is rounded. The error is small if a query has few
-    // keys.
-    Errors<T> const out(got.out, exact.out), dquery(got.dquery, exact.dquery), dkey(got.dkey, exact.dkey),
-        dvalue(got.dvalue, exact.dvalue), dbias(got.dbias, exact.dbias);
-    CHECK(out.norm <= 2);
-    CHECK(out.largest <= 4);
-    CHECK(dvalue.norm <= 2);
-    CHECK(dvalue.largest <= 4);
-    CHECK(dquery.norm <= 12);
-    CHECK(dquery.largest <= 15);
-    CHECK(dkey.norm <= 12);
-    CHECK(dkey.largest <= 15);
-    CHECK(dbias.norm <= 12);
+    check_close(got, exact);
     if (write == Write::add) CHECK(c.on_device(stream, write).dkey == got.dkey);
     write = write == Write::overwrite ? Write::add : Write::overwrite;
   }
@@ -344,5 +188,104 @@ TEST_CASE("attention on CUDA: heads of more than 32 channels, and too wide ones"
   CHECK_THROWS_WITH_AS(static_cast<void>(Case<float>{setting}.on_device(stream, Write::overwrite)),
                        doctest::Contains("a head is 65 channels wide, but CUDA supports at most 64"), ShapeError);
 }
+
+#if defined(LOCKSTEP_CUDNN)
+namespace {
+
+/// An unbiased case without dropout, with finite padding: cuDNN may multiply it by zero.
+Setting const plain{.kind = TwinLayout::Kind::padded,
+                    .queries = {17, 9},
+                    .keys = {17, 9},
+                    .heads = 2,
+                    .head_width = 16,
+                    .causal = true,
+                    .padding = 3};
+
+/// Returns whether cuDNN computes backward on this GPU.
+bool cudnn_computes_backward() {
+  int major = 0;
+  memory::check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "cudaDeviceGetAttribute");
+  return major < 10;
+}
+
+}  // namespace
+
+TEST_CASE("attention on CUDA: either pass may use cuDNN, and none does by default") {
+  if (!lockstep_test::has_gpu("attention by cuDNN")) return;
+  using Kernel = kernel::Attention<CudaSpace>;
+  using kernel::detail::AttentionPass;
+  memory::CudaStream const stream;
+  Case<bfloat16> const c{plain};
+  auto const exact = Case<double, bfloat16>{plain}.on_host(Write::overwrite);
+  static_cast<void>(c.on_device(stream, Write::overwrite));
+  CHECK(Kernel::passes(stream.view()).by_cudnn + Kernel::passes(stream.view()).not_by_cudnn == 0);
+  for (auto const by_cudnn : {AttentionPass::forward, AttentionPass::backward}) {
+    Kernel::use_cudnn(stream.view(), true);  // memory for both
+    auto const before = Kernel::passes(stream.view()).by_cudnn;
+    check_close(c.on_device<Kernel>(stream, Write::overwrite,
+                                    [&](auto pass) { Kernel::use_cudnn(stream.view(), pass == by_cudnn); }),
+                exact);
+    CHECK(Kernel::passes(stream.view()).by_cudnn - before ==
+          (by_cudnn == AttentionPass::forward || cudnn_computes_backward()));
+  }
+}
+
+TEST_CASE("attention on CUDA: a pass that cuDNN does not compute is counted, and has the bits of other streams") {
+  if (!lockstep_test::has_gpu("attention by cuDNN")) return;
+  using Kernel = kernel::Attention<CudaSpace>;
+  memory::CudaStream const stream, own;
+  Kernel::use_cudnn(stream.view(), true);
+  auto const check = [&](Setting const& setting, Write write, Index by_cudnn, char const* reason) {
+    auto const before = Kernel::passes(stream.view());
+    Case<bfloat16> const c{setting};
+    auto const got = c.on_device(stream, write);
+    auto const passes = Kernel::passes(stream.view());
+    CHECK(passes.by_cudnn - before.by_cudnn == by_cudnn);
+    CHECK(passes.not_by_cudnn - before.not_by_cudnn == 2 - by_cudnn);
+    CHECK(passes.reason == reason);
+    if (by_cudnn == 0) CHECK(got.dkey == c.on_device(own, write).dkey);
+  };
+  auto const with = [](auto const& change) {
+    auto setting = plain;
+    change(setting);
+    return setting;
+  };
+  check(with([](auto& s) { s.dropout = 0.1; }), Write::overwrite, 0, "cuDNN's dropout has other random bits");
+  check(with([](auto& s) { s.biased = true; }), Write::overwrite, 0, "cuDNN adds no bias by distance");
+  check(with([](auto& s) { s.kind = TwinLayout::Kind::ragged; }), Write::overwrite, 0, "the layout is ragged");
+  check(with([](auto& s) { s.head_width = 20; }), Write::overwrite, 0,
+        "the width of a head is not a multiple of 8 up to 256");
+  check(with([](auto& s) {
+          s.queries = s.keys = {1, 1};
+        }),
+        Write::overwrite, 0, "cuDNN does not support one query with one key");
+  if (cudnn_computes_backward()) check(plain, Write::add, 1, "cuDNN overwrites all gradients");
+  auto const too_wide = with([](auto& s) { s.head_width = 264; });
+  CHECK_THROWS_WITH_AS(static_cast<void>(Case<bfloat16>{too_wide}.on_device(stream, Write::overwrite)),
+                       doctest::Contains("a head is 264 channels wide, but CUDA supports at most 128"), ShapeError);
+#ifndef __CUDACC__
+  cuda_emulation::compute_capability = 10;
+  check(plain, Write::overwrite, 1,
+        "cuDNN's deterministic backward for this GPU is a kernel for compute capability 8.0");
+  cuda_emulation::compute_capability = 7;
+  check(plain, Write::overwrite, 0, "the compute capability is below 8.0");
+  cuda_emulation::compute_capability = 9;
+  cuda_emulation::cudnn_refuses_graphs = true;
+  check(with([](auto& s) { s.heads = 3; }), Write::overwrite, 0,  // not planned yet
+        "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED");
+  cuda_emulation::cudnn_refuses_graphs = false;
+#endif
+}
+#else
+TEST_CASE("attention on CUDA: cuDNN cannot be used if it is not linked") {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  CHECK_NOTHROW(kernel::Attention<CudaSpace>::use_cudnn(stream.view(), false));
+  CHECK_THROWS_WITH_AS(kernel::Attention<CudaSpace>::use_cudnn(stream.view(), true),
+                       "Attention: cuDNN cannot be used, because this program was built without lockstep::cudnn; link "
+                       "that target, or use Lockstep's own kernels",
+                       ConfigError);
+}
+#endif
 
 }  // namespace attention_on_cuda

@@ -332,6 +332,17 @@ TEST_CASE("TF32 changes matrix products of floats slightly") {
     CHECK(std::abs(rounded.losses[i] - exact.losses[i]) <= 0.02 * std::abs(exact.losses[i]));
 }
 
+#if !defined(LOCKSTEP_CUDNN)
+TEST_CASE("a policy that wants attention by cuDNN is refused if cuDNN is not linked") {
+  if (!lockstep_test::has_gpu("training on CUDA")) return;
+  using parallel::AttentionKernels, parallel::MatmulPrecision, parallel::OnCuda;
+  CHECK_THROWS_WITH_AS(
+      fit(OnCuda{parallel::SingleDevice{}, {}, MatmulPrecision::float32, AttentionKernels::cudnn}),
+      doctest::Contains("Attention: cuDNN cannot be used, because this program was built without lockstep::cudnn"),
+      ConfigError);
+}
+#endif
+
 TEST_CASE("on CUDA, too, Reproducible gives bits that do not depend on the number of replicas") {
   if (!lockstep_test::has_gpu("reproducible training")) return;
   using parallel::OnCuda, parallel::Reproducible;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <initializer_list>
+#include <string>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/attention/attention.hpp>
@@ -12,13 +13,24 @@ template <class Scalar>
 struct AttentionArguments;
 }  // namespace detail
 
+/// Passes of a stream's attention in 16 bits: forward and backward count separately.
+struct AttentionPasses {
+  Index by_cudnn = 0;       ///< queued, or recorded
+  Index not_by_cudnn = 0;   ///< although cuDNN was to be used
+  std::string reason = {};  ///< why cuDNN did not compute one of the latter
+};
+
 /// CUDA version with the host's functions, shapes, masks and formulas, queued on the stream. The forward kernel passes
 /// over the keys once and corrects the softmax as it proceeds. The backward kernels pass over queries and keys once
 /// each, so that each gradient has one writer. Products run on tensor cores, except in double and on GPUs older than
 /// compute capability 8.0; sums are float. In bfloat16 and float16, probabilities and the scores' gradients are rounded
 /// to that type before their product. A product of floats is the sum of three TF32 products, which loses less than
 /// 2^-20 of it.
-/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
+///
+/// On request, cuDNN's fused kernels compute in bfloat16 and float16: see use_cudnn. They do not compute dropout, bias
+/// or ragged layouts.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order;
+/// bits from cuDNN are those of one version on one kind of GPU
 template <>
 struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, int Rank>
@@ -37,15 +49,26 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
                                           : sizeof(Scalar) == sizeof(float) ? 64
                                                                             : 128;
 
-  template <class Scalar>
-  [[nodiscard]] static Index forward_scratch(Stream, Inputs<Scalar> const&);
-  template <class Scalar>
-  [[nodiscard]] static Index scratch(Stream, Inputs<Scalar> const& in);
+  /// Sets whether cuDNN computes the stream's passes from now on, if it can; by default it computes none. It can if
+  /// cuDNN is 9.16 or later, the type has 16 bits, there is no dropout and no bias, layouts are padded, heads have a
+  /// multiple of 8 channels up to 256, and cuDNN has a deterministic kernel that needs at most 512 MiB of workspace;
+  /// for backward also if gradients are overwritten and the compute capability is 8 or 9. Otherwise Lockstep's kernels
+  /// compute the pass. Both kinds of kernels keep the same `out` and `log_sums`, so forward and backward may differ.
+  /// Values in padding must be finite. Do not change it between a call of `forward_scratch` or `scratch` and the pass.
+  /// @throws ConfigError if lockstep::cudnn is not linked
+  static void use_cudnn(Stream stream, bool use);
+  [[nodiscard]] static AttentionPasses passes(Stream stream);
 
-  /// @throws ShapeError as on the host, and for a head wider than max_head_width
+  /// If cuDNN computes the pass, the first call for a shape plans it, which takes about half a second.
+  template <class Scalar>
+  [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<Scalar> const& in);
+  template <class Scalar>
+  [[nodiscard]] static Index scratch(Stream stream, Inputs<Scalar> const& in);
+
+  /// @throws ShapeError as on the host, and for a head wider than max_head_width, unless cuDNN computes it
   template <class Scalar>
   static void forward(Stream stream, Inputs<Scalar> const& in, View<Scalar, 2> out,
-                      View<Accumulate<Scalar>, 2> log_sums, View<Accumulate<Scalar>, 1>);
+                      View<Accumulate<Scalar>, 2> log_sums, View<Accumulate<Scalar>, 1> memory);
 
   template <class Scalar>
   static void backward(Stream stream, Inputs<Scalar> const& in, View<Scalar const, 2> out,
@@ -90,10 +113,14 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, class Function>
   static void with_path(Function const& f);
 
-  /// Checks the shapes, and calls f with with_path's constant and a second one: the head's channels, rounded up;
-  /// without tensor cores, the number of them per lane.
+  /// Calls f with with_path's constant and a second one: the head's channels, rounded up; without tensor cores, the
+  /// number of them per lane. Checks the head's width.
   template <class Scalar, class Function>
-  static void with_shape(Inputs<Scalar> const& in, Extents<2> out, Function const& f);
+  static void with_shape(Inputs<Scalar> const& in, Function const& f);
+
+  /// Returns f(cuDNN's attention), or false if cuDNN is not linked or never computes Scalar.
+  template <class Scalar, class Function>
+  [[nodiscard]] static auto with_cudnn(Stream stream, Function const& f);
 };
 
 }}}  // namespace lockstep::kernel

@@ -15,6 +15,7 @@
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/core/wait.hpp>
+#include <lockstep/kernel/attention/attention.cuh>
 #include <lockstep/kernel/elementwise/binary_operation.cuh>
 #include <lockstep/kernel/gemm/gemm.cuh>
 #include <lockstep/memory/any_host_resource.hpp>
@@ -110,6 +111,7 @@ class Device<CudaSpace> {
 
   explicit Device(Place const& place) : gpu_(entered(place.gpu)) {
     if (place.matmul_precision == MatmulPrecision::tf32) kernel::Gemm<CudaSpace>::allow_tf32(stream(), true);
+    if (place.attention == AttentionKernels::cudnn) kernel::Attention<CudaSpace>::use_cudnn(stream(), true);
   }
 
   [[nodiscard]] memory::Stream<CudaSpace> stream() const noexcept { return stream_.view(); }

@@ -12,6 +12,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
+enum class AttentionPass { forward, backward };
+
 /// Arguments that the forward and backward of kernel::Attention share, in either space.
 template <class Scalar, class Space>
 struct AttentionInputs {

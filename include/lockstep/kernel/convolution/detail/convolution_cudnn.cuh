@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <lockstep/kernel/convolution/detail/convolution_pass.hpp>
-#include <lockstep/kernel/convolution/detail/descriptor_cudnn.cuh>
 #include <lockstep/kernel/convolution/detail/plan_cudnn.cuh>
 #include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/descriptor_cudnn.cuh>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/scratch.hpp>

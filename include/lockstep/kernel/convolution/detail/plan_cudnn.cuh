@@ -11,8 +11,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convolution/detail/convolution_pass.hpp>
-#include <lockstep/kernel/convolution/detail/descriptor_cudnn.cuh>
 #include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/descriptor_cudnn.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
