@@ -133,7 +133,8 @@ TEST_CASE_TEMPLATE("layer norm on CUDA equals the host's within rounding", T, fl
 TEST_CASE("layer norm on CUDA: every division of rows among threads, with equal bits on repetition") {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
-  // Teams of a part of a warp, a warp, a block; rows too long for registers only backward, and in both directions.
+  // Cooperative groups of a part of a warp, a warp, a block; rows too long for registers only backward, and in both
+  // directions.
   std::pair<Index, Index> const shapes[] = {{1, 64},   {3, 100},  {2000, 64}, {2000, 100}, {1030, 128}, {133, 132},
                                             {70, 512}, {33, 768}, {17, 1028}, {9, 4096},   {3, 4100},   {3, 8196}};
   for (auto const& shape : shapes) {

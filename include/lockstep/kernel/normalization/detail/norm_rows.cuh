@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/rounded_product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
-#include <lockstep/kernel/normalization/detail/row_team.cuh>
+#include <lockstep/kernel/normalization/detail/row_partition.cuh>
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -64,22 +64,22 @@ inline constexpr int differentiated_groups = held_groups<Scalar>(sizeof(Scalar) 
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Normalises rows. A team processes one row, which it reads once and keeps in registers.
+/// Normalises rows. A cooperative group processes one row, which it reads once and keeps in registers.
 template <class Scalar, Centering centre, bool wide>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof(Scalar) == 2 ? 3 : 2 : 1)
-    normalize_rows(RowTeams teams, Index rows, Scalar const* x, Residual<Scalar, CudaSpace> residual,
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowPartition::max_threads, wide ? sizeof(Scalar) == 2 ? 3 : 2 : 1)
+    normalize_rows(RowPartition partition, Index rows, Scalar const* x, Residual<Scalar, CudaSpace> residual,
                    Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias, Accumulate<Scalar> epsilon,
                    Scalar* norm_input, RowStatistics<Accumulate<Scalar>> statistics, Scalar* y) {
   using Sum = Accumulate<Scalar>;
   using Part = RowPart<Scalar, normalized_groups<Scalar>, wide>;
-  Index const width = teams.width;
-  auto const count = static_cast<Sum>(teams.width);
-  auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
-  auto const before = teams.lanes < static_cast<int>(warp) ? team % (static_cast<int>(warp) / teams.lanes) : 0;
-  // All teams of a warp iterate equally often.
-  for (auto row = Index{blockIdx.x} * teams.rows_per_block() + team; row - before < rows;
-       row += Index{gridDim.x} * teams.rows_per_block()) {
-    Part const part(teams, row < rows);
+  Index const width = partition.width;
+  auto const count = static_cast<Sum>(partition.width);
+  auto const group = static_cast<int>(threadIdx.x) / partition.lanes;
+  auto const before = partition.lanes < static_cast<int>(warp) ? group % (static_cast<int>(warp) / partition.lanes) : 0;
+  // All groups of a warp iterate equally often.
+  for (auto row = Index{blockIdx.x} * partition.rows_per_block() + group; row - before < rows;
+       row += Index{gridDim.x} * partition.rows_per_block()) {
+    Part const part(partition, row < rows);
     auto const at = row * width;
     typename Part::Held held;
     typename Part::Numbers values, others;
@@ -106,7 +106,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof
         Part::numbers(held.group[g], values);
         for (auto const value : values) sums[0] += value;
       });
-      sum_over_team(teams.lanes, sums);
+      sum_over_group(partition.lanes, sums);
       mean = sums[0] / count;
       sums[0] = 0;
     }
@@ -116,7 +116,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof
       for (int j = 0; j < Part::size; ++j)
         if (part.has(g, j)) sums[0] += (values[j] - mean) * (values[j] - mean);
     });
-    sum_over_team(teams.lanes, sums);
+    sum_over_group(partition.lanes, sums);
     Sum const reciprocal = 1 / std::sqrt(sums[0] / count + epsilon);
     if (part.has(0) && part.first(0) == 0) {
       if (statistics.mean) statistics.mean[row * statistics.stride] = mean;
@@ -136,59 +136,59 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof
   }
 }
 
-/// Writes the sums of columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then the warps in
-/// order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is null.
+/// Writes the sums of columns over a block's chunk of rows. Adds a warp's cooperative groups in a fixed tree, then the
+/// warps in order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is null.
 template <class Scalar, std::size_t groups, std::size_t targets, class Sum>
-__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][elements_per_access<Scalar>][targets],
-                                  Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
-                                  ColumnTarget<Sum> second) noexcept {
+__device__ void put_sums_of_groups(RowPartition const& partition,
+                                   Sum (&sums)[groups][elements_per_access<Scalar>][targets], Index chunk, Index chunks,
+                                   Sum* partial, ColumnTarget<Sum> first, ColumnTarget<Sum> second) noexcept {
   constexpr int size = elements_per_access<Scalar>,
                 of_warp = static_cast<int>(warp) * size;  // columns of a warp's group at most
   __shared__ Sum shared[targets][warps_per_block][static_cast<std::size_t>(of_warp)];
-  auto const columns = teams.lanes * size;
-  auto const own = (static_cast<int>(lane()) & (teams.lanes - 1)) * size;
+  auto const columns = partition.lanes * size;
+  auto const own = (static_cast<int>(lane()) & (partition.lanes - 1)) * size;
   for_constants<static_cast<int>(groups)>([&](auto g) {
-    if (g * columns >= teams.width) return;
+    if (g * columns >= partition.width) return;
     for (int j = 0; j < size; ++j)
       for (std::size_t t = 0; t < targets; ++t) {
         auto& sum = sums[g][j][t];
-        for (int distance = teams.lanes; distance < static_cast<int>(warp); distance *= 2)
+        for (int distance = partition.lanes; distance < static_cast<int>(warp); distance *= 2)
           sum += __shfl_xor_sync(~0u, sum, static_cast<unsigned>(distance));
-        if (static_cast<int>(lane()) < teams.lanes) shared[t][threadIdx.x / warp][own + j] = sum;
+        if (static_cast<int>(lane()) < partition.lanes) shared[t][threadIdx.x / warp][own + j] = sum;
       }
     __syncthreads();
     for (std::size_t t = 0; t < targets; ++t)
       for (auto c = static_cast<int>(threadIdx.x); c < columns; c += static_cast<int>(blockDim.x)) {
         Index const column = g * columns + c;
-        if (column >= teams.width) break;
-        Sum sum = shared[t][c / of_warp][c % of_warp];  // if a team is a block: its warps have different columns
-        if (teams.lanes <= static_cast<int>(warp))
+        if (column >= partition.width) break;
+        Sum sum = shared[t][c / of_warp][c % of_warp];  // if a group is a block: its warps have different columns
+        if (partition.lanes <= static_cast<int>(warp))
           for (unsigned w = 1; w < blockDim.x / warp; ++w) sum += shared[t][w][c];
         auto const target = t == 0 ? first : second;
-        auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * teams.width : target.data;
+        auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * partition.width : target.data;
         to[column] = !partial && target.write == Write::add ? to[column] + sum : sum;
       }
     __syncthreads();  // the next group overwrites the shared values
   });
 }
 
-/// Computes dx and dresidual, and the parameters' gradients over each block's chunk of rows. A team processes one row,
-/// which it reads once and keeps in registers.
+/// Computes dx and dresidual, and the parameters' gradients over each block's chunk of rows. A cooperative group
+/// processes one row, which it reads once and keeps in registers.
 template <class Scalar, Centering centre, bool wide>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
-    differentiate_rows(RowTeams teams, NormGradients<Scalar> in, Index chunk_rows, Accumulate<Scalar>* partial,
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowPartition::max_threads, wide ? 2 : 1)
+    differentiate_rows(RowPartition partition, NormGradients<Scalar> in, Index chunk_rows, Accumulate<Scalar>* partial,
                        ColumnTarget<Accumulate<Scalar>> dweight, ColumnTarget<Accumulate<Scalar>> dbias) {
   using Sum = Accumulate<Scalar>;
   using Part = RowPart<Scalar, differentiated_groups<Scalar>, wide>;
-  Index const width = teams.width, chunk = blockIdx.x;
-  auto const count = static_cast<Sum>(teams.width);
-  auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
-  auto const before = teams.lanes < static_cast<int>(warp) ? team % (static_cast<int>(warp) / teams.lanes) : 0;
+  Index const width = partition.width, chunk = blockIdx.x;
+  auto const count = static_cast<Sum>(partition.width);
+  auto const group = static_cast<int>(threadIdx.x) / partition.lanes;
+  auto const before = partition.lanes < static_cast<int>(warp) ? group % (static_cast<int>(warp) / partition.lanes) : 0;
   auto const end = min(in.rows, (chunk + 1) * chunk_rows);
   Sum of_columns[static_cast<std::size_t>(Part::groups)][Part::size][norm_parameters<centre>] = {};
-  for (auto row = chunk * chunk_rows + team; row - before < end; row += teams.rows_per_block()) {
+  for (auto row = chunk * chunk_rows + group; row - before < end; row += partition.rows_per_block()) {
     bool const active = row < end;
-    Part const part(teams, active);
+    Part const part(partition, active);
     auto const at = row * width;
     typename Part::Held dy, norm_input;
     typename Part::Numbers gradients, inputs, others;
@@ -215,7 +215,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
         sums[1] += gradients[j] * inputs[j];
       }
     });
-    sum_over_team(teams.lanes, sums);
+    sum_over_group(partition.lanes, sums);
     auto const gradient = centre == Centering::mean ? sums[0] / count : Sum{0}, projection = sums[1] / count;
     for_constants<Part::groups>([&](auto g) {
       if (!part.has(g)) return;
@@ -232,7 +232,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
       part.put(g, gradients, in.dresidual + at, in.dresidual_write);
     });
   }
-  put_sums_of_teams<Scalar>(teams, of_columns, chunk, Index{gridDim.x}, partial, dweight, dbias);
+  put_sums_of_groups<Scalar>(partition, of_columns, chunk, Index{gridDim.x}, partial, dweight, dbias);
 }
 
 /// Computes dx and dresidual of rows that are too long for registers. One warp processes one row, a lane some adjacent
@@ -384,20 +384,21 @@ void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, I
                Residual<Scalar, CudaSpace> residual, Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias,
                Accumulate<Scalar> epsilon, Scalar* norm_input, RowStatistics<Accumulate<Scalar>> statistics,
                Scalar* y) {
-  if (!RowTeams::fit<Scalar, normalized_groups<Scalar>>(width))
+  if (!RowPartition::fit<Scalar, normalized_groups<Scalar>>(width))
     return launch(name, stream, rows * warp, normalize_long_rows<Scalar, centre>, rows, width, x, residual, weight,
                   bias, epsilon, norm_input, statistics, y);
-  auto const teams = RowTeams::of<Scalar, normalized_groups<Scalar>>(
+  auto const partition = RowPartition::of<Scalar, normalized_groups<Scalar>>(
       width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(norm_input) && is_aligned(y),
       is_aligned(weight) && is_aligned(bias));
-  auto const blocks = std::min<Index>((rows + teams.rows_per_block() - 1) / teams.rows_per_block(), Index{1} << 20);
-  launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(),
-              teams.wide ? normalize_rows<Scalar, centre, true> : normalize_rows<Scalar, centre, false>, teams, rows, x,
-              residual, weight, bias, epsilon, norm_input, statistics, y);
+  auto const blocks =
+      std::min<Index>((rows + partition.rows_per_block() - 1) / partition.rows_per_block(), Index{1} << 20);
+  launch_grid(name, stream, static_cast<unsigned>(blocks), partition.block(),
+              partition.wide ? normalize_rows<Scalar, centre, true> : normalize_rows<Scalar, centre, false>, partition,
+              rows, x, residual, weight, bias, epsilon, norm_input, statistics, y);
 }
 
-/// Computes all gradients of a norm. If a team's registers hold a row, one kernel computes the gradients of the rows
-/// and the parameters' sums over chunks of rows, and each row is read once.
+/// Computes all gradients of a norm. If a cooperative group's registers hold a row, one kernel computes the gradients
+/// of the rows and the parameters' sums over chunks of rows, and each row is read once.
 /// @shape partial [norm_parameters<centre> * row_partials(rows, width)], overwritten
 template <Centering centre, class Scalar>
 void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<Scalar> const& in,
@@ -405,21 +406,21 @@ void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, Norm
                         ColumnTarget<Accumulate<Scalar>> dbias = {}) {
   using Sum = Accumulate<Scalar>;
   constexpr auto parameters = norm_parameters<centre>;
-  if (!RowTeams::fit<Scalar, differentiated_groups<Scalar>>(in.width)) {
+  if (!RowPartition::fit<Scalar, differentiated_groups<Scalar>>(in.width)) {
     // Parameters first: dx may overwrite dy.
     sum_columns<Sum, parameters>(name, stream, in.rows, in.width, NormParameterTerm<Scalar, centre>{in}, partial,
                                  dweight, dbias);
     return launch(name, stream, in.rows * warp, differentiate_long_rows<Scalar, centre>, in);
   }
-  auto const teams = RowTeams::of<Scalar, differentiated_groups<Scalar>>(
+  auto const partition = RowPartition::of<Scalar, differentiated_groups<Scalar>>(
       in.width,
       is_aligned(in.dy) && is_aligned(in.norm_input) && is_aligned(in.other_gradient) && is_aligned(in.dx) &&
           is_aligned(in.dresidual),
       is_aligned(in.weight));
   auto const chunks = row_chunks(in.rows);
-  launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(),
-              teams.wide ? differentiate_rows<Scalar, centre, true> : differentiate_rows<Scalar, centre, false>, teams,
-              in, row_chunk(in.rows), chunks > 1 ? partial : nullptr, dweight, dbias);
+  launch_grid(name, stream, static_cast<unsigned>(chunks), partition.block(),
+              partition.wide ? differentiate_rows<Scalar, centre, true> : differentiate_rows<Scalar, centre, false>,
+              partition, in, row_chunk(in.rows), chunks > 1 ? partial : nullptr, dweight, dbias);
   finish_columns<Sum, parameters>(name, stream, chunks, in.width, partial, dweight, dbias);
 }
 

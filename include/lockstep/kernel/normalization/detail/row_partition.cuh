@@ -27,10 +27,10 @@ template <class Scalar>
   return reinterpret_cast<std::uintptr_t>(at) % widest_access_bytes == 0;
 }
 
-/// Division of a matrix's rows among threads. `lanes` threads form a team and process one row: a part of a warp, a
-/// warp, or a block of several warps. The size depends only on the width and the element type, so a row's sums do not
+/// Partition of a matrix's rows among cooperative groups: `lanes` threads process one row, a part of a warp, a warp, or
+/// a block of several warps. The size depends only on the width and the element type, so a row's sums do not
 /// depend on the number of rows.
-struct RowTeams {
+struct RowPartition {
   static constexpr unsigned max_threads = 256;  ///< of a block
 
   int width;
@@ -38,39 +38,39 @@ struct RowTeams {
   bool wide;          ///< accesses of 16 bytes are possible in all matrices
   bool factors_wide;  ///< and in the vectors of parameters
 
-  /// Returns whether a team's registers hold a row, if each thread has up to `groups` groups.
+  /// Returns whether a cooperative group's registers hold a row, if each thread has up to `groups` groups of elements.
   template <class Scalar, int groups>
   [[nodiscard]] static constexpr bool fit(Index width) noexcept {
     return width <= Index{max_threads} * groups * elements_per_access<Scalar>;
   }
-  /// Teams for rows that fit.
+  /// Returns the partition for rows that fit.
   template <class Scalar, int groups>
-  [[nodiscard]] static RowTeams of(Index width, bool aligned, bool factors_aligned) noexcept {
+  [[nodiscard]] static RowPartition of(Index width, bool aligned, bool factors_aligned) noexcept {
     constexpr int held = groups * elements_per_access<Scalar>;
     auto const whole = width % elements_per_access<Scalar> == 0;
     auto const lanes = std::bit_ceil(static_cast<unsigned>((width + held - 1) / held));
     return {static_cast<int>(width), static_cast<int>(std::max(lanes, 4u)), whole && aligned, whole && factors_aligned};
   }
 
-  /// Threads of a block: few for teams of less than a warp, so that few rows occupy many multiprocessors.
+  /// Threads of a block: few for cooperative groups of less than a warp, so that few rows occupy many multiprocessors.
   [[nodiscard]] constexpr unsigned block() const noexcept {
-    auto const team = static_cast<unsigned>(lanes);
-    return team < warp ? 4 * warp : team == warp ? 8 * warp : team;
+    auto const size = static_cast<unsigned>(lanes);
+    return size < warp ? 4 * warp : size == warp ? 8 * warp : size;
   }
   [[nodiscard]] constexpr Index rows_per_block() const noexcept { return block() / static_cast<unsigned>(lanes); }
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Returns the sums of `values` over a team, in a fixed order, with equal bits in each thread. All threads of the
-/// team's warps must call it. cub::WarpReduce needs the number of lanes when the kernel is compiled, and sums one value
-/// at a time.
+/// Returns the sums of `values` over a cooperative group, in a fixed order, with equal bits in each thread. All threads
+/// of the group's warps must call it. cub::WarpReduce needs the number of lanes when the kernel is compiled, and sums
+/// one value at a time.
 template <class Sum, std::size_t count>
-__device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
+__device__ void sum_over_group(int lanes, Sum (&values)[count]) noexcept {
   for (int distance = min(lanes, static_cast<int>(warp)) / 2; distance > 0; distance /= 2)
     for (auto& value : values) value += __shfl_xor_sync(~0u, value, static_cast<unsigned>(distance));
   if (lanes <= static_cast<int>(warp)) return;
-  __shared__ Sum shared[count][RowTeams::max_threads / warp];
+  __shared__ Sum shared[count][RowPartition::max_threads / warp];
   __syncthreads();  // wait until the last call's values were read
   if (lane() == 0)
     for (std::size_t k = 0; k < count; ++k) shared[k][threadIdx.x / warp] = values[k];
@@ -94,11 +94,11 @@ class RowPart {
     uint4 group[static_cast<std::size_t>(RowPart::groups)];
   };
 
-  __device__ RowPart(RowTeams const& teams, bool active) noexcept
-      : lanes_(teams.lanes),
-        first_((static_cast<int>(threadIdx.x) & (teams.lanes - 1)) * size),
-        width_(active ? teams.width : 0),
-        factors_wide_(teams.factors_wide) {}
+  __device__ RowPart(RowPartition const& partition, bool active) noexcept
+      : lanes_(partition.lanes),
+        first_((static_cast<int>(threadIdx.x) & (partition.lanes - 1)) * size),
+        width_(active ? partition.width : 0),
+        factors_wide_(partition.factors_wide) {}
 
   [[nodiscard]] __device__ int first(int group) const noexcept { return first_ + group * lanes_ * size; }
   /// Whether the thread has any element of the group, or this one.
