@@ -29,41 +29,6 @@ struct CooperativeWarp {
   }
 };
 
-/// A group of all threads of a block with this many threads, for long rows. cub::BlockReduce returns a result to the
-/// first thread only: the others would need a further barrier.
-template <unsigned threads>
-struct CooperativeThreads {
-  static constexpr Index size = threads;
-  static constexpr unsigned block = threads;
-
-  [[nodiscard]] static __device__ Index first() noexcept { return blockIdx.x; }
-  [[nodiscard]] static __device__ Index count() noexcept { return gridDim.x; }
-  [[nodiscard]] static __device__ Index thread_rank() noexcept { return threadIdx.x; }
-  static __device__ void synchronize() noexcept { __syncthreads(); }
-  template <class Scalar>
-  [[nodiscard]] static __device__ Scalar sum(Scalar value) noexcept {
-    return combine(warp_sum(value), [](Scalar a, Scalar b) { return a + b; });
-  }
-  template <class Scalar>
-  [[nodiscard]] static __device__ Scalar largest(Scalar value) noexcept {
-    return combine(warp_largest(value), [](Scalar a, Scalar b) { return b > a || b != b ? b : a; });
-  }
-
- private:
-  /// Combines one value per warp, in order, and returns the result to each thread.
-  template <class Scalar, class Function>
-  [[nodiscard]] static __device__ Scalar combine(Scalar of_warp, Function const& f) noexcept {
-    __shared__ Scalar values[threads / warp];
-    __syncthreads();  // wait until the last call's values were read
-    if (lane() == 0) values[threadIdx.x / warp] = of_warp;
-    __syncthreads();
-    Scalar result = values[0];
-    for (Index w = 1; w < threads / warp; ++w) result = f(result, values[w]);
-    return result;
-  }
-};
-using CooperativeBlock = CooperativeThreads<threads_per_block>;
-
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// Queues a kernel whose groups step over `rows` rows.
