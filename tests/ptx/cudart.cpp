@@ -82,6 +82,11 @@ std::string ptx_in(std::byte const* fat) {
   ptx::fail("there is no PTX in a fat binary");
 }
 
+/// Returns null for cudaStreamLegacy, the default stream's handle, which Thrust uses.
+cudaStream_t null_if_legacy(cudaStream_t stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) == 1 ? nullptr : stream;
+}
+
 cudaError_t launch(ptx::Function const& kernel, ptx::Extent grid, ptx::Extent block, void** arguments,
                    std::size_t shared_bytes, cudaStream_t stream) {
   bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z > 0 &&
@@ -91,8 +96,9 @@ cudaError_t launch(ptx::Function const& kernel, ptx::Extent grid, ptx::Extent bl
   if (shared_bytes > allowed_shared(kernel)) return cuda_emulation::refuse(cudaErrorInvalidValue);
   std::vector<std::byte> parameters(kernel.parameter_bytes);
   for (auto const& parameter : kernel.parameters) std::memcpy(&parameters[parameter.at], *arguments++, parameter.bytes);
-  return cuda_emulation::queue(
-      stream, [=, &kernel] { ptx::Machine::instance().run(kernel, grid, block, parameters, shared_bytes); });
+  return cuda_emulation::queue(null_if_legacy(stream), [=, &kernel] {
+    ptx::Machine::instance().run(kernel, grid, block, parameters, shared_bytes);
+  });
 }
 ptx::Function const& kernel_of(void const* host) {
   auto const found = kernels().find(host);
@@ -136,8 +142,8 @@ SAME(cudaError_t, cudaMallocHost, (void** to, std::size_t bytes), to, bytes)
 SAME(cudaError_t, cudaMemGetInfo, (std::size_t * free, std::size_t* total), free, total)
 SAME(cudaError_t, cudaMemset, (void* to, int value, std::size_t bytes), to, value, bytes)
 SAME(cudaError_t, cudaMemsetAsync, (void* to, int value, std::size_t bytes, cudaStream_t stream), to, value, bytes,
-     stream)
-SAME(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream), stream)
+     null_if_legacy(stream))
+SAME(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream), null_if_legacy(stream))
 SAME(cudaError_t, cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), stream, flags)
 SAME(cudaError_t, cudaDeviceGetStreamPriorityRange, (int* least, int* greatest), least, greatest)
 SAME(cudaError_t, cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned flags, int priority), stream, flags,
@@ -212,7 +218,7 @@ PTX_EXPORTED(cudaError_t, cudaMemcpy, (void* to, void const* from, std::size_t b
 }
 PTX_EXPORTED(cudaError_t, cudaMemcpyAsync,
              (void* to, void const* from, std::size_t bytes, int kind, cudaStream_t stream)) {
-  return cudaMemcpyAsync(to, from, bytes, static_cast<cudaMemcpyKind>(kind - 1), stream);
+  return cudaMemcpyAsync(to, from, bytes, static_cast<cudaMemcpyKind>(kind - 1), null_if_legacy(stream));
 }
 struct FunctionAttributes {
   std::size_t shared_bytes, constant_bytes, local_bytes;
