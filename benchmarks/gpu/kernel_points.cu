@@ -5,7 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+#include <thrust/execution_policy.h>
+#include <thrust/fill.h>
+#include <thrust/sequence.h>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention/attention.cuh>
@@ -58,8 +63,8 @@ struct Sequences {
 
   static Sequences full(Index rows, Index length) {
     Sequences out = at(rows);
-    out.lengths =
-        device_of(std::vector<std::int32_t>(static_cast<std::size_t>(rows), static_cast<std::int32_t>(length)));
+    out.lengths = device<std::int32_t>(rows);
+    thrust::fill_n(thrust::device, out.lengths.data(), rows, static_cast<std::int32_t>(length));
     out.layout = kernel::SequenceLayout<CudaSpace>::padded(length, vector(out.lengths), vector(out.positions));
     return out;
   }
@@ -82,9 +87,9 @@ struct Sequences {
 
  private:
   static Sequences at(Index rows) {
-    std::vector<Index> positions;
-    for (Index row = 0; row < rows; ++row) positions.push_back(row);
-    return {device<std::int32_t>(0), device_of(positions), device<Index>(0), {}};
+    auto positions = device<Index>(rows);
+    thrust::sequence(thrust::device, positions.data(), positions.data() + rows);
+    return {device<std::int32_t>(0), std::move(positions), device<Index>(0), {}};
   }
 };
 

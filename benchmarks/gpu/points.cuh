@@ -10,10 +10,13 @@
 #include <vector>
 
 #include <cuda_runtime.h>
+#include <thrust/copy.h>
+#include <thrust/device_ptr.h>
+#include <thrust/execution_policy.h>
+#include <thrust/tabulate.h>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/clock.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
@@ -65,25 +68,17 @@ DeviceBuffer<T> device(Index size) {
 template <class T>
 DeviceBuffer<T> device_of(std::vector<T> const& values) {
   auto out = device<T>(static_cast<Index>(values.size()));
-  memory::check_cuda(cudaMemcpy(out.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
-                     "cudaMemcpy");
+  thrust::copy(values.begin(), values.end(), thrust::device_pointer_cast(out.data()));
   return out;
-}
-
-template <class T>
-LOCKSTEP_CUDA_KERNEL void fill(T* values, Index size) {
-  for (auto i = kernel::detail::grid_thread(); i < size; i += kernel::detail::grid_threads()) {
-    auto const bits = (static_cast<std::uint32_t>(i) * 2654435761u) ^ 0x9e3779b9u;
-    values[i] = static_cast<T>(static_cast<float>((bits * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1.0f);
-  }
 }
 /// Returns memory with numbers between -1 and 1.
 template <class T>
 DeviceBuffer<T> filled(Index size) {
   auto out = device<T>(size);
-  memory::CudaStream const stream;
-  kernel::detail::launch("fill", stream.view(), size, fill<T>, out.data(), size);
-  stream.view().synchronize();
+  thrust::tabulate(thrust::device, out.data(), out.data() + size, [] __device__(Index i) {
+    auto const bits = (static_cast<std::uint32_t>(i) * 2654435761u) ^ 0x9e3779b9u;
+    return static_cast<T>(static_cast<float>((bits * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1.0f);
+  });
   return out;
 }
 

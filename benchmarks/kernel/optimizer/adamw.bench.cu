@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
 #include <string>
+
+#include <thrust/device_vector.h>
 
 #include <lockstep/kernel/optimizer/optimizer_step.cuh>
 #include <lockstep/kernel/reduction/sum_of_squares.cuh>
@@ -16,15 +19,14 @@ void lockstep_bench::register_benchmarks() {
     auto const bytes = static_cast<double>(count) * sizeof(float);
     auto const sizes = "/parameters:" + std::to_string(count);
     add_device_kernel("cuda/adamw/float32" + sizes, 7 * bytes, [count](Stream stream) -> DevicePass {
-      auto const scalars = device_buffer<optim::StepScalars<CudaSpace>>(1);
       optim::StepScalars<CudaSpace> const first{.step = 1, .learning_rate = 1e-3, .weight = 1};
-      memory::check_cuda(cudaMemcpy(scalars->data(), &first, sizeof first, cudaMemcpyHostToDevice), "cudaMemcpy");
+      auto const scalars = std::make_shared<thrust::device_vector<optim::StepScalars<CudaSpace>>>(1, first);
       auto const values = device_buffer<float>(count), gradients = device_buffer<float>(count),
                  m = device_buffer<float>(count), v = device_buffer<float>(count);
       return [=] {
         float* const states[] = {m->data(), v->data()};
         optim::AdamW{}.step(stream, optim::Slice<float, CudaSpace>{0, count, values->data(), gradients->data(), states},
-                            scalars->data());
+                            scalars->data().get());
       };
     });
     add_device_kernel("cuda/global_norm/float32" + sizes, bytes, [count](Stream stream) -> DevicePass {
