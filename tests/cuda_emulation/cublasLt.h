@@ -163,6 +163,7 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
                                                      cublasLtMatrixLayoutOpaque_t const* d,
                                                      cublasLtMatmulPreferenceOpaque_t const* preference, int wanted,
                                                      cublasLtMatmulHeuristicResult_t* results, int* found) {
+  ++cuda_emulation::counts.made;
   *found = 0;
   auto const extents = [](cublasLtMatrixLayoutOpaque_t const* x, cublasOperation_t turned) {
     return turned == CUBLAS_OP_N ? std::pair{x->rows, x->columns} : std::pair{x->columns, x->rows};

@@ -125,9 +125,9 @@ inline std::atomic<std::size_t> memory_bytes{0};
 /// Devices whose memory is taken by other processes, a bit each.
 inline std::atomic<unsigned> taken{0};
 /// Numbers of kernels and GEMMs that were launched or recorded, of recordings launched, of host waits for a stream or
-/// an event, and of queued copies.
+/// an event, of queued copies, and of recordings and plans of GEMMs that were made.
 struct Counts {
-  std::atomic<int> kernels{0}, products{0}, recordings{0}, waits{0}, copies{0};
+  std::atomic<int> kernels{0}, products{0}, recordings{0}, waits{0}, copies{0}, made{0};
 };
 inline Counts counts;
 /// Number of frees by a call that waited for another device, whose work may never come.
@@ -462,10 +462,15 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
   return cudaSuccess;
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long = 0) {
+  ++cuda_emulation::counts.made;
   return *executable = new CUgraphExec_st{graph->pieces}, cudaSuccess;
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
+inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  return cudaSuccess;
+}
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   ++cuda_emulation::counts.recordings;
   return cuda_emulation::Device::instance().push(stream, executable->pieces), cudaSuccess;

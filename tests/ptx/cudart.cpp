@@ -168,6 +168,7 @@ SAME(cudaError_t, cudaGraphInstantiate, (cudaGraphExec_t * to, cudaGraph_t graph
      flags)
 SAME(cudaError_t, cudaGraphDestroy, (cudaGraph_t graph), graph)
 SAME(cudaError_t, cudaGraphExecDestroy, (cudaGraphExec_t executable), executable)
+SAME(cudaError_t, cudaGraphUpload, (cudaGraphExec_t executable, cudaStream_t stream), executable, stream)
 SAME(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t executable, cudaStream_t stream), executable, stream)
 
 PTX_EXPORTED(cudaError_t, cudaRuntimeGetVersion, (int* version)) { return *version = 13000, cudaSuccess; }

@@ -40,6 +40,10 @@ class [[nodiscard]] CudaGraph {
 
   /// Returns whether it holds captured work.
   [[nodiscard]] explicit operator bool() const noexcept { return executable_ != nullptr; }
+  /// Copies the recording to the device, so that its first launch takes no longer than others.
+  void upload(Stream<CudaSpace> stream) const {
+    check_cuda(cudaGraphUpload(executable_, stream.get()), "cudaGraphUpload");
+  }
   /// Queues the recorded work.
   void launch(Stream<CudaSpace> stream) const {
     check_cuda(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");

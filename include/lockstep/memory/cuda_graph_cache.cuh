@@ -12,6 +12,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
+/// Number of keys whose graphs a CudaGraphCache keeps.
+inline constexpr std::size_t max_recordings = 32;
+
 /// CUDA graphs of one stream's work that depends only on its key and on the contents of device memory. The first time,
 /// work of a key runs without a graph. The second time it is captured, because its memory has reached its final size.
 /// Work that cannot be captured always runs without a graph. The most recently used keys are kept.
@@ -20,7 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 template <std::equality_comparable Key, class Outcome>
 class CudaGraphCache {
  public:
-  static constexpr std::size_t max_keys = 32;
+  static constexpr std::size_t max_keys = max_recordings;
 
   /// Launches a key's graph, or captures and launches it, and returns its outcome on the host. Returns null if the work
   /// did not run; the caller then runs it. `memory` identifies the work's memory: graphs with another number
@@ -28,18 +31,26 @@ class CudaGraphCache {
   /// @throws exceptions of `work`, except CudaError, which means that the work cannot be captured
   template <class Work>
   [[nodiscard]] Outcome const* run(Stream<CudaSpace> stream, Key const& key, std::uint64_t memory, Work&& work) {
-    if (std::exchange(memory_, memory) != memory)
-      for (auto& entry : entries_) entry.graph = {};
-    ++clock_;
-    auto const found =
-        std::find_if(entries_.begin(), entries_.end(), [&](auto const& entry) { return entry.key == key; });
-    if (found == entries_.end()) {
+    auto* const found = find(key, memory);
+    if (!found) {
       add(key);
       return nullptr;
     }
-    found->used = clock_;
     if (!found->graph && !capture(stream, *found, work)) return nullptr;
     found->graph.launch(stream);
+    return &found->outcome;
+  }
+  /// Captures a key's work without running it, unless its graph can run already. Memory must have its final size.
+  /// Returns the outcome, or null if the work cannot be captured. The pointer is valid until the next call.
+  /// @throws as `run`
+  template <class Work>
+  [[nodiscard]] Outcome const* prepare(Stream<CudaSpace> stream, Key const& key, std::uint64_t memory, Work&& work) {
+    auto* found = find(key, memory);
+    if (!found) found = &add(key);
+    if (!found->graph) {
+      if (!capture(stream, *found, work)) return nullptr;
+      found->graph.upload(stream);
+    }
     return &found->outcome;
   }
   /// Returns the number of graphs that can run.
@@ -59,14 +70,22 @@ class CudaGraphCache {
     int failures = 0;
   };
 
-  void add(Key const& key) {
-    if (entries_.size() < max_keys) {
-      entries_.push_back({key, clock_});
-    } else {
-      auto const oldest = std::min_element(entries_.begin(), entries_.end(),
-                                           [](auto const& a, auto const& b) { return a.used < b.used; });
-      *oldest = {key, clock_};
-    }
+  /// Returns the key's entry, used now, or null. Discards graphs of other memory.
+  [[nodiscard]] Entry* find(Key const& key, std::uint64_t memory) {
+    if (std::exchange(memory_, memory) != memory)
+      for (auto& entry : entries_) entry.graph = {};
+    ++clock_;
+    auto const found =
+        std::find_if(entries_.begin(), entries_.end(), [&](auto const& entry) { return entry.key == key; });
+    if (found == entries_.end()) return nullptr;
+    found->used = clock_;
+    return &*found;
+  }
+  Entry& add(Key const& key) {
+    if (entries_.size() < max_keys) return entries_.emplace_back(Entry{key, clock_});
+    auto const oldest = std::min_element(entries_.begin(), entries_.end(),
+                                         [](auto const& a, auto const& b) { return a.used < b.used; });
+    return *oldest = {key, clock_};
   }
   template <class Work>
   static bool capture(Stream<CudaSpace> stream, Entry& entry, Work&& work) {

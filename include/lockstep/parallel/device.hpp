@@ -112,16 +112,20 @@ concept Device = QueuesWork<Candidate> && MovesValues<Candidate> && TakesBatches
 
 /// Requires also what a replica asks of a device whose memory the host cannot access. `prefetch` starts to copy a batch
 /// from `batch_memory()`, and `cancel_prefetch` discards it. `read`, `copy_to_host` and `copy_from_host` wait for a
-/// copy. `record` and `await` mark and wait for a point in the queued work. `begin_sum`, `summed` and `write_sum` hold
-/// the loss over all devices. `choose_gemm_algorithms` and `set_gemm_algorithms` tune matrix products. `gpu` is the
-/// device's number, and `free_memory` the memory of a device.
+/// copy. `prepare_recording` records a pass without running it; batches of one shape have `batch_addresses` addresses
+/// in turns. `record` and `await` mark and wait for a point in the queued work. `begin_sum`, `summed` and `write_sum`
+/// hold the loss over all devices. `choose_gemm_algorithms` and `set_gemm_algorithms` tune matrix products. `gpu` is
+/// the device's number, and `free_memory` the memory of a device.
 template <class Candidate>
 concept DeviceWithMemory = Device<Candidate> &&
-    requires(Candidate& device, detail::MovableBatch const& batch, float* floats, std::span<float> to,
-             typename Candidate::Event& event, nn::Loss<HostSpace> const& loss, detail::AnyPass const& poll) {
+    requires(Candidate& device, detail::AnyContext& context, detail::MovableBatch const& batch,
+             detail::ReadyParameters* ready, float* floats, std::span<float> to, typename Candidate::Event& event,
+             nn::Loss<HostSpace> const& loss, detail::AnyPass const& poll) {
   { Candidate::batch_memory() } -> std::same_as<memory::AnyHostResource>;
   device.prefetch(batch);
   device.cancel_prefetch();
+  { Candidate::batch_addresses } -> std::convertible_to<std::size_t>;
+  { device.prepare_recording(context, batch, ready, poll) } -> std::same_as<bool>;
   device.read(floats, to);
   device.copy_to_host(floats, floats, std::size_t{});
   device.copy_from_host(floats, floats, std::size_t{});

@@ -5,7 +5,10 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <lockstep/core/index.hpp>
+#include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/detail/optimizer_moments.hpp>

@@ -113,11 +113,15 @@ constexpr optim::LossScaler too_large{.start = 0x1p19, .growth_interval = 2};
 
 struct Losses final : lockstep_test::Losses {
   std::vector<double> scales, norms;
+  std::vector<int> made;
   std::stop_source* asks = nullptr;  // after the fifth step
   void step(train::StepReport const& report) override {
     lockstep_test::Losses::step(report);
     scales.push_back(report.loss_scale);
     norms.push_back(report.gradient_norm);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+    made.push_back(cuda_emulation::counts.made);
+#endif
     if (asks && values.size() == 5) asks->request_stop();
   }
 };
@@ -131,20 +135,23 @@ struct Outcome {
   std::vector<double> norms;   // gradient norm of each step
   double bytes = 0;            // bytes of the first device
   std::vector<parallel::BucketTimes> buckets = {};
+  Index rehearsed = 0, replays = 0;
+  std::vector<int> made = {};  // recordings and plans after each step
 };
 
 template <class Model = Classifier, class Policy>
 Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOptions options = {},
-            std::stop_source* asks = nullptr) {
+            std::stop_source* asks = nullptr, data::PadCollate const& collate = {}) {
   auto const batch = rows / policy.all_shards();
   Trainer trainer(std::move(model), optim::SGD{.learning_rate = learning_rate, .momentum = 0.5}, std::move(policy), 7);
   data::InMemoryDataset const all(texts());
-  data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = batch / 2});
+  data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, collate, {.batch_size = batch / 2});
   data::DataLoader again(all, data::ShuffledSampler{.seed = 4}, data::PadCollate{}, {.batch_size = batch});
   Losses losses;
   losses.asks = asks;
   if (asks) options.stop = asks->get_token();
-  options.epochs = options.accumulation = 2;
+  options.epochs = std::max<Index>(options.epochs, 2);
+  options.accumulation = 2;
   options.clip_norm = 0.5;
   options.observers = {&losses};
   auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}}, options);
@@ -156,17 +163,21 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
           losses.scales,
           losses.norms,
           static_cast<double>(record.session.peak_bytes_per_device.front()),
-          record.session.buckets};
+          record.session.buckets,
+          record.rehearsed_shapes,
+          record.work.replays,
+          losses.made};
 }
 
-Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0) {
+Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0,
+                     data::PadCollate const& collate = {}) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
     parallel::OnCuda policy{parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
     outcomes[static_cast<std::size_t>(world.rank)] =
-        fit(parallel::Reproducible{std::move(policy), shards}, Classifier(), 0.1, fit_options);
+        fit(parallel::Reproducible{std::move(policy), shards}, Classifier(), 0.1, fit_options, nullptr, collate);
     return 0;
   });
   for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);
@@ -235,6 +246,37 @@ TEST_CASE("batches padded to few lengths are replayed in all later epochs, with 
   CHECK(host.work.passes == 0);
   double const bound = 28 * 0.1 * 43 * std::numeric_limits<float>::epsilon();  // as in check_alike, for 28 steps
   CHECK(std::abs(replayed.train_loss - host.train_loss) <= bound);
+}
+
+TEST_CASE("passes are recorded before the first step with the bits of passes that are recorded later") {
+  if (!lockstep_test::has_gpu("recordings before the first step")) return;
+  using parallel::OnCuda;
+  data::PadCollate const collate{.multiple = 4};
+  auto const check = [&](auto const& fit_with, Index shapes, FitOptions options = {}) {
+    options.epochs = 20;
+    options.evaluate_every_epochs = 20;  // it makes plans, too
+    options.shapes_ahead = 0;
+    auto const later = fit_with(options);
+    options.shapes_ahead = 16;
+    auto const ahead = fit_with(options);
+    CHECK(ahead.values == later.values);
+    CHECK(ahead.buffers == later.buffers);
+    CHECK(ahead.losses == later.losses);
+    CHECK(ahead.scales == later.scales);
+    CHECK(later.rehearsed == 0);
+    CHECK(ahead.rehearsed == shapes);
+    CHECK(ahead.replays > later.replays);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+    CHECK(ahead.made.back() == ahead.made.front());  // none are made after the first step
+    CHECK(later.made.back() > later.made.front());
+#endif
+    return ahead;
+  };
+  check([&](FitOptions const& o) { return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, o, nullptr, collate); },
+        4);
+  check([&](FitOptions const& o) { return fit(OnCuda{parallel::DataParallel{.devices=2}}, Classifier(), 0.1, o, nullptr, collate); },
+        4);
+  check([&](FitOptions const& o) { return fit_on_ranks(2, o, 0, collate); }, 4);
 }
 
 TEST_CASE("a trainer destroyed during the copy of its last step's scalars waits for it") {

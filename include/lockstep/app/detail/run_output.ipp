@@ -130,10 +130,13 @@ LOCKSTEP_INLINE train::RunLabels RunOutput::labels(train::RunRecord const& recor
 
 LOCKSTEP_INLINE void RunOutput::print_startup(train::RunRecord const& record) {
   auto const startup = record.startup();
-  if (startup.steps == 0 || startup.seconds < 0.05 * record.training_seconds) return;
-  std::printf(
-      "start-up: %.2f s of memory, plans and recordings in %lld of the first steps; without it %.0f samples/s\n",
-      startup.seconds, static_cast<long long>(startup.steps), record.samples_per_second_after_startup());
+  if (startup.steps + startup.shapes == 0 || startup.seconds < 0.05 * record.training_seconds) return;
+  std::string where;
+  if (startup.shapes > 0) where = " for " + std::to_string(startup.shapes) + " shapes of batches before the first step";
+  if (startup.steps > 0)
+    where += (where.empty() ? " in " : ", and in ") + std::to_string(startup.steps) + " of the first steps";
+  std::printf("start-up: %.2f s of memory, plans and recordings%s; without it %.0f samples/s\n", startup.seconds,
+              where.c_str(), record.samples_per_second_after_startup());
   std::fflush(stdout);
 }
 

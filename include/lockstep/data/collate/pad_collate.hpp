@@ -42,6 +42,14 @@ struct PadCollate {
       if (length > 0 && each > length) refuse(each);
   }
 
+  /// Returns the lengths of the rows of a batch whose largest lengths are `longest`.
+  template <class Extent>
+  [[nodiscard]] Extent padded(Extent longest) const {
+    auto const options = column_options();
+    for (auto& each : longest.lengths) each = length > 0 ? length : detail::padded_length(options, each, 0);
+    return longest;
+  }
+
   /// Lays out a batch in memory of `slab`, which is rewound.
   template <class Sample>
   [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, Slab& slab) const {

@@ -2,6 +2,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <optional>
@@ -10,12 +11,14 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
+#include <lockstep/data/loader/detail/batch_shapes.hpp>
 #include <lockstep/data/loader/detail/loader_checks.hpp>
 #include <lockstep/data/loader/detail/loader_core.hpp>
 #include <lockstep/data/loader/fingerprint.hpp>
@@ -171,6 +174,29 @@ class DataLoader {
     if (step < 0 || step > steps(split, tail)) detail::refuse("step", step, "within the epoch's micro-steps");
     consumer_thread_ = std::this_thread::get_id();
     core_->start(split, epoch, 0, step, last_epoch, replay_, tail, on_failure);
+  }
+
+  /// Returns the shapes of this process's batches in at most `micro_steps` micro-steps from one of an epoch on, before
+  /// the epoch `last_epoch`. Reads no samples. Looks at no more than 65,536 samples and the rest of a micro-step.
+  /// Available if the collate is a PadCollate, samples have no strings, and their lengths are known without reading
+  /// them: they are fixed, or the dataset has extent(i) or its samples in memory.
+  [[nodiscard, gnu::cold]] std::vector<BatchShape<Sample>> coming_shapes(
+      Split const& split, Index epoch, Index step, Index last_epoch,
+      Index micro_steps) const requires detail::KnowsShapes<Source, CollateType> {
+    detail::ShapeCounter counter(core_->dataset(), core_->collate());
+    auto const size = std::max<Index>(static_cast<Index>(core_->order().size()), 1);
+    for (; epoch < last_epoch && micro_steps > 0 && counter.samples() < 65'536; ++epoch, step = 0) {
+      auto const layout = core_->layout(split, epoch, options().tail);
+      auto index_at = core_->order().in(epoch);
+      for (; step < layout.steps() && micro_steps > 0 && counter.samples() < 65'536; ++step, --micro_steps)
+        counter.add(layout, step, split, size, index_at);
+      if (layout.steps() == 0) break;
+    }
+    return counter.shapes();
+  }
+  /// Returns a batch of zeros of the shape, with its memory, in a batch() of the type Batch.
+  [[nodiscard, gnu::cold]] detail::ZeroBatch<Source, CollateType> zeros(BatchShape<Sample> const& shape) const {
+    return {core_->collate(), shape};
   }
 
   /// Returns the state before a micro-step of an epoch.

@@ -157,20 +157,9 @@ class Device<CudaSpace> {
   template <class Context, class Batch, class Pass>
   bool run_recorded(Context& context, Batch const& batch, ReadyParameters* ready, Pass const& pass) {
     if constexpr (std::equality_comparable<Batch>) {
-      auto& start = stream().template persistent<PassStart<Batch>>();
-      start.batch = batch;
-      start.reports_ready = ready != nullptr;
-      start.written.assign(context.parameters().gradients().written().begin(),
-                           context.parameters().gradients().written().end());
+      auto const& start = start_of(context, batch, ready);
       auto const* const outcome = stream().template persistent<Passes<Batch>>().run(
-          stream(), start, context.memory_version() + stream().memory_version(), [&] {
-            auto const before = stream().queued();
-            pass();
-            auto const after = std::exchange(stream().queued(), before);  // replays count it
-            return PassOutcome{std::vector(context.parameters().gradients().written().begin(),
-                                           context.parameters().gradients().written().end()),
-                               ready ? *ready : ReadyParameters(), after.since(before)};
-          });
+          stream(), start, context.memory_version() + stream().memory_version(), recorded(context, ready, pass));
       if (outcome) {
         stream().queued() += outcome->work;
         context.parameters().gradients().set_written(outcome->written);
@@ -181,6 +170,23 @@ class Device<CudaSpace> {
       context.parameters().gradients().set_written(start.written);
     }
     return false;
+  }
+  /// Number of addresses that batches of one shape have in turns, and of passes whose recordings are kept.
+  static constexpr std::size_t batch_addresses = memory::CudaPrefetcher::slots;
+  static constexpr std::size_t max_recordings = memory::max_recordings;
+  /// Records a pass without running it. `run_recorded` then runs it for equal arguments from the first pass on. Returns
+  /// false if the pass cannot be recorded.
+  template <class Context, class Batch, class Pass>
+  [[nodiscard]] bool prepare_recording(Context& context, Batch const& batch, ReadyParameters* ready, Pass const& pass) {
+    if constexpr (std::equality_comparable<Batch>) {
+      auto const& start = start_of(context, batch, ready);
+      auto const* const outcome = stream().template persistent<Passes<Batch>>().prepare(
+          stream(), start, context.memory_version() + stream().memory_version(), recorded(context, ready, pass));
+      if (outcome) context.parameters().gradients().set_written(outcome->written);
+      return outcome != nullptr;
+    } else {
+      return false;
+    }
   }
   /// Tunes matrix products, see kernel::Gemm<CudaSpace>.
   [[nodiscard]] std::string choose_gemm_algorithms() const {
@@ -334,6 +340,29 @@ class Device<CudaSpace> {
   };
   template <class Batch>
   using Passes = memory::CudaGraphCache<PassStart<Batch>, PassOutcome>;
+
+  /// Returns the start of a pass over the batch, valid until the next call.
+  template <class Context, class Batch>
+  [[nodiscard]] PassStart<Batch> const& start_of(Context const& context, Batch const& batch,
+                                                 ReadyParameters const* ready) const {
+    auto& start = stream().template persistent<PassStart<Batch>>();
+    auto const written = context.parameters().gradients().written();
+    start.batch = batch;
+    start.reports_ready = ready != nullptr;
+    start.written.assign(written.begin(), written.end());
+    return start;
+  }
+  /// Returns a function that runs the pass while it is recorded and returns its outcome.
+  template <class Context, class Pass>
+  [[nodiscard]] auto recorded(Context const& context, ReadyParameters const* ready, Pass const& pass) const {
+    return [this, &context, ready, &pass] {
+      auto const before = stream().queued();
+      pass();
+      auto const after = std::exchange(stream().queued(), before);  // replays count it
+      auto const written = context.parameters().gradients().written();
+      return PassOutcome{{written.begin(), written.end()}, ready ? *ready : ReadyParameters(), after.since(before)};
+    };
+  }
 
   template <class Batch>
   [[nodiscard]] DeviceBatch<Batch> receive(Batch const& batch) {

@@ -194,6 +194,23 @@ class SequentialShards final : public nn::ReplicaGroup {
   int shards_;
 };
 
+/// Group of a replica during a rehearsal, in which nothing is exchanged: replicas need not rehearse equal passes.
+class NoExchange final : public nn::ReplicaGroup {
+ public:
+  explicit NoExchange(nn::ReplicaGroup const& group) noexcept : size_(group.size()), rank_(group.rank()) {}
+  [[nodiscard]] int size() const noexcept override { return size_; }
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  void all_gather(void const*, void*, std::size_t) override { refuse(); }
+  void all_gather(Index, Index*) override { refuse(); }
+  void reduce_scatter(float const*, float*, Index) override { refuse(); }
+  void reduce_scatter(double const*, double*, Index) override { refuse(); }
+
+ private:
+  /// @throws ConfigError
+  [[noreturn]] static void refuse();
+  int size_, rank_;
+};
+
 }}}  // namespace lockstep::parallel::detail
 
 #if !defined(LOCKSTEP_COMPILED)

@@ -67,6 +67,11 @@ LOCKSTEP_INLINE void SequentialShards::refuse() const {
                     "Reproducible");
 }
 
+LOCKSTEP_INLINE void NoExchange::refuse() {
+  throw ConfigError(
+      "a rehearsed pass has reached a layer that combines all replicas, such as a synchronized BatchNorm");
+}
+
 template <class Value>
 LOCKSTEP_INLINE void ThreadTransport::reduce_scatter(Value const* in, Value* out, Index count) {
   auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(Value);

@@ -287,6 +287,11 @@ struct DistributedDataParallel {
    private:
     friend Base;
 
+    [[nodiscard]] PassKind pass_kind(MicroStep const& step) {
+      if constexpr (!Space::host_accessible)
+        if (step.last && replica_.shards() == 1) return queued_->pass_kind(step);
+      return Base::pass_kind(step);
+    }
     [[nodiscard]] DeviceReplica& first() noexcept { return replica_; }
     [[nodiscard]] DeviceReplica const& first() const noexcept { return replica_; }
     [[nodiscard]] memory::Block own_gradients() noexcept {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/detail/evaluate_batch.hpp>
+#include <lockstep/parallel/replica/detail/rehearsal.hpp>
 #include <lockstep/parallel/replica/detail/replica_base.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
@@ -45,14 +48,35 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
     auto const& device_batch = device_.copy_to_device(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
     auto const pass = [&] {
-      with_row_position(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, device_batch)); });
-      this->run_backward(times, loss_sink, ready_sink);
+      run_pass(times, batch, device_batch, loss_sink, ready_sink);
     };
     bool const replayed =
         this->may_replay(loss_sink, ready_sink, ready) && device_.run_recorded(context_, device_batch, ready, pass);
     if (!replayed) pass();
     this->end_pass(times, replayed);
     return replayed;
+  }
+
+  /// Returns the number of shapes of batches for which a step's `kinds` of passes can be rehearsed; 0 on the host.
+  [[nodiscard]] static constexpr std::size_t max_rehearsals(std::size_t kinds) noexcept {
+    if constexpr (Space::host_accessible)
+      return 0;
+    else
+      return Base::Device::max_recordings / (Base::Device::batch_addresses * std::max<std::size_t>(kinds, 1));
+  }
+  /// Makes memory, plans and recordings for batches of these shapes, in a GPU's memory: runs the kinds of passes once
+  /// on each batch, then records them for each address that such a batch can have. Order the batches by size, the
+  /// largest first, and the kinds as in a step. Parameters and buffers are unchanged; gradients and loss are undefined
+  /// until the next step begins.
+  /// @returns the number of batches whose passes are recorded; less than all if passes cannot be recorded
+  /// @throws CudaError, such as for insufficient memory
+  template <class Batch>
+  [[nodiscard, gnu::cold]] Index rehearse([[maybe_unused]] std::span<Batch const> batches,
+                                          [[maybe_unused]] std::span<PassKind const> kinds) {
+    if constexpr (!Space::host_accessible)
+      if constexpr (std::equality_comparable<DeviceBatch<Batch>>)
+        if (!this->traced_) return detail::Rehearsal<Replica>(*this).run(batches, kinds);
+    return 0;
   }
 
   /// Runs the batches of all shards in turns. Afterwards loss and gradients are sums over the shards. Sinks are called
@@ -104,8 +128,17 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
   }
 
  private:
+  friend detail::Rehearsal<Replica>;
   using Base::context_;
   using Base::device_;
+
+  /// Runs forward and backward in a micro-batch that has begun.
+  template <class Batch, class OnDevice>
+  void run_pass(typename Base::PassTimes& times, Batch const& batch, OnDevice const& device_batch, LossSink loss_sink,
+                nn::ReadySink ready_sink) {
+    with_row_position(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, device_batch)); });
+    this->run_backward(times, loss_sink, ready_sink);
+  }
 
   /// Calls f and adds the row's position in the epoch to a layer's RowError.
   template <class Batch, class Function>

@@ -125,7 +125,9 @@ LOCKSTEP_COLD_INLINE std::string run_json(RunRecord const& record, RunLabels con
       .member("samples_per_second", record.samples_per_second())
       .member("samples_per_second_after_startup", record.samples_per_second_after_startup());
   auto const startup = record.startup();
-  out.key("startup").begin_object().member("seconds", startup.seconds).member("steps", startup.steps).end_object();
+  out.key("startup").begin_object().member("seconds", startup.seconds).member("steps", startup.steps);
+  if (startup.shapes > 0) out.member("shapes_ahead", startup.shapes).member("seconds_ahead", record.rehearsal_seconds);
+  out.end_object();
   out.key("step_ms")
       .begin_object()
       .member("p10", record.step_quantile(0.1) * 1e3)

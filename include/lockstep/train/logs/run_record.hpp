@@ -35,10 +35,11 @@ struct RankLoad {
   double core_set = 0;  ///< number of the set of these processors, equal for ranks that share it
 };
 
-/// Extra time of a run's first steps, which get memory, make plans and record passes.
+/// Extra time to get memory, make plans and record passes, before a run's first step and in its first steps.
 struct Startup {
   double seconds = 0;  ///< in addition to median steps
   Index steps = 0;     ///< with such time
+  Index shapes = 0;    ///< of batches whose passes were recorded before the first step
 };
 
 /// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
@@ -58,6 +59,8 @@ struct RunRecord : parallel::DistributedOptions {
   std::vector<Index> resumed_at;  ///< steps at which the run was resumed, ascending
   bool stopped = false;           ///< stopped early on request
   double training_seconds = 0;    ///< without evaluations
+  double rehearsal_seconds = 0;   ///< of training_seconds, before the first step: see FitOptions::shapes_ahead
+  Index rehearsed_shapes = 0;     ///< shapes of batches whose passes were recorded in this time
   std::vector<double> step_seconds;
   std::vector<double> epoch_seconds;
   double data_wait_seconds = 0;
@@ -80,8 +83,9 @@ struct RunRecord : parallel::DistributedOptions {
   [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }
   /// Returns the throughput since the last resume.
   [[nodiscard]] double samples_per_second() const noexcept;
-  /// Returns the extra time of the first steps since the last resume. These are the first half of the steps, up to
-  /// 1000; a step counts if it took more than twice the median. Empty for fewer than eight steps.
+  /// Returns the extra time before the first step and in the first steps since the last resume. First steps are the
+  /// first half of the steps, up to 1000; a step counts if it took more than twice the median. With fewer than eight
+  /// steps, none counts.
   [[nodiscard]] Startup startup() const;
   /// Returns the throughput since the last resume, without the start-up's extra time.
   [[nodiscard]] double samples_per_second_after_startup() const;

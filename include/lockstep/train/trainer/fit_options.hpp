@@ -38,6 +38,9 @@ struct FitOptions {
   /// Chooses the fastest of the library's GEMM algorithms on GPUs after the first step. Rank 0 times them, all ranks
   /// use its choice, and checkpoints keep it. Results then differ in bits from run to run.
   bool autotune_gemm = false;
+  /// Largest number of shapes of batches for which a GPU's memory, plans and recordings are made before the first step;
+  /// 0: none. Results have the same bits.
+  Index shapes_ahead = 16;
   bool dry_run = false;           ///< does all work before the first step and computes one batch, without learning
   train::Trace* trace = nullptr;  ///< receives the trace of some steps; set it on all ranks or on none
   /// Further settings that must be equal on all ranks, such as {"dropout", "0.1"}. Use them for settings that change

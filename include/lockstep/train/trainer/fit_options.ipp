@@ -179,6 +179,15 @@ LOCKSTEP_COLD_INLINE OptionList describe(FitOptions& options) {
                         "Choose the fastest algorithm of each matrix product after the first step, on GPUs; results "
                         "then differ from run to run",
                     .compared = Compared::no}},
+          {.name = "shapes_ahead",
+           .variable = options.shapes_ahead,
+           .range = {0},
+           .flag = {.names = "--shapes-ahead",
+                    .heading = parallelism,
+                    .help =
+                        "Largest number of shapes of batches for which plans and recordings are made before the first "
+                        "step, on GPUs; 0: none",
+                    .compared = Compared::no}},
           {.name = "dry_run", .variable = options.dry_run, .agreement = "dry run"},
       }};
 }

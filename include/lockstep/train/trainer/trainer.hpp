@@ -38,6 +38,7 @@
 #include <lockstep/train/trainer/detail/evaluate.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
 #include <lockstep/train/trainer/detail/record_of.hpp>
+#include <lockstep/train/trainer/detail/rehearse.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
 #include <lockstep/train/trainer/detail/start_loader.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.hpp>
@@ -312,6 +313,10 @@ class Trainer {
     auto const steps = fit.record().steps;
     train::detail::start_loader<typename Session::DeviceReplica>(loader, split(), plan.trainer_epoch(steps),
                                                                  plan.begin(steps), plan.before.epochs + plan.epochs);
+    if constexpr (!Space::host_accessible) {  // while the loader makes its first batches
+      auto const began = Clock::seconds();
+      fit.add_rehearsal(train::detail::rehearse(session_, loader, plan, steps, split(), options), began);
+    }
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
     while (!fit.is_complete() && !fit.record().stopped) {
       make_step(fit, feed, options);

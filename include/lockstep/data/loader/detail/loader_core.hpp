@@ -35,6 +35,7 @@ class LoaderCore final : public LoaderScheduler {
 
   [[nodiscard]] Source const& dataset() const noexcept { return maker_.dataset; }
   [[nodiscard]] OrderType const& order() const noexcept { return maker_.order; }
+  [[nodiscard]] CollateType const& collate() const noexcept { return maker_.collate; }
   [[nodiscard]] LayoutOf<OrderType> layout(Split const& split, Index epoch, Tail tail, Index first = 0) const noexcept {
     return layout_of(order(), options().batch_size, tail, split, epoch, first);
   }

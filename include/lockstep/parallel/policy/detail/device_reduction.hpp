@@ -41,12 +41,8 @@ class DeviceReduction {
   /// Runs the last pass of a step, then starts the sums, which overlap with it.
   template <class Batch>
   void run(Batch const& batch, MicroStep const& step) {
-    replica_.run(batch, step, {[](void* self) { static_cast<DeviceReduction*>(self)->begin(); }, this},
-                 {[](void* self, Index offset, Index count) {
-                    static_cast<DeviceReduction*>(self)->gradient_queued(offset, count);
-                  },
-                  this},
-                 &ready_parameters_);
+    auto const kind = pass_kind(step);
+    replica_.run(batch, step, kind.loss_sink, kind.ready_sink, kind.ready);
     buckets_.begin_step();
     for (auto const& [offset, count] : ready_parameters_)
       fill(offset, count, [this](std::size_t i, comm::CollectiveOperation& operation) {
@@ -75,6 +71,17 @@ class DeviceReduction {
     communicator_.finish();
     for (std::size_t i = 0; wire_.rounds() && i < buckets_.size(); ++i) wire_.widen(buckets_.own_range_of(i));
     rows_.finish();
+  }
+
+  /// Returns the last pass of a step, as `run` runs it.
+  [[nodiscard]] PassKind pass_kind(MicroStep const& step) {
+    return {step.first,
+            {[](void* self) { static_cast<DeviceReduction*>(self)->begin(); }, this},
+            {[](void* self, Index offset, Index count) {
+               static_cast<DeviceReduction*>(self)->gradient_queued(offset, count);
+             },
+             this},
+            &ready_parameters_};
   }
 
  private:

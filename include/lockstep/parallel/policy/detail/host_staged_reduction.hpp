@@ -38,15 +38,12 @@ class HostStagedReduction {
   template <class Batch>
   void run(std::span<Batch const> batches, MicroStep const& step) {
     ready_parameters_.clear();
-    if (replica_.shards() > 1)
+    if (replica_.shards() > 1) {
       replica_.run_shards(batches, step);
-    else
-      replica_.run(batches[0], step, {[](void* self) { static_cast<HostStagedReduction*>(self)->begin(); }, this},
-                   {[](void* self, Index offset, Index count) {
-                      static_cast<HostStagedReduction*>(self)->gradient_queued(offset, count);
-                    },
-                    this},
-                   &ready_parameters_);
+    } else {
+      auto const kind = pass_kind(step);
+      replica_.run(batches[0], step, kind.loss_sink, kind.ready_sink, kind.ready);
+    }
     buckets_.begin_step();
     for (auto const& [offset, count] : ready_parameters_)
       buckets_.fill(offset, count, Clock::seconds(),
@@ -74,6 +71,17 @@ class HostStagedReduction {
     rows_.sum(communicator_, exchange_, replica_.stream(), replica_.gradient_data());
     exchange_.end(replica_.stream());
     return ended > 0 ? ended : Clock::seconds();
+  }
+
+  /// Returns the last pass of a step, as `run` runs it.
+  [[nodiscard]] PassKind pass_kind(MicroStep const& step) {
+    return {step.first,
+            {[](void* self) { static_cast<HostStagedReduction*>(self)->begin(); }, this},
+            {[](void* self, Index offset, Index count) {
+               static_cast<HostStagedReduction*>(self)->gradient_queued(offset, count);
+             },
+             this},
+            &ready_parameters_};
   }
 
  private:

@@ -39,6 +39,14 @@ struct LossSink {
   void* self = nullptr;
 };
 
+/// A pass that a replica rehearses: whether it is the first of its step, and its sinks, as Replica::run takes them.
+struct PassKind {
+  bool first = true;
+  LossSink loss_sink{};
+  nn::ReadySink ready_sink{};
+  detail::ReadyParameters* ready = nullptr;
+};
+
 namespace detail {
 
 /// Throws a layer's RowError again, with the position of its row in the epoch.

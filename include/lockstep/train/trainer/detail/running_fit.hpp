@@ -118,6 +118,8 @@ class RunningFit {
   /// Starts the fit before its first step.   @throws all that Checkpointing::prepare and observers throw
   void begin(std::vector<std::string> const& metrics);
 
+  /// Records that passes of so many shapes of batches were recorded since the time `began`.
+  void add_rehearsal(Index shapes, double began);
   void before_step();
   /// Records the times when a batch was requested, when it arrived, when its pass was queued, and when the next batch
   /// was sent.

@@ -109,6 +109,14 @@ LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) 
   tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
 }
 
+LOCKSTEP_INLINE void RunningFit::add_rehearsal(Index shapes, double began) {
+  record_.rehearsed_shapes = shapes;
+  record_.rehearsal_seconds = Clock::seconds() - began;
+  record_.training_seconds += record_.rehearsal_seconds;
+  static_cast<void>(session_.take_phases());  // rehearsals are not steps
+  static_cast<void>(session_.take_work());
+}
+
 LOCKSTEP_INLINE void RunningFit::before_step() {
   if (epoch_began_ == 0) epoch_began_ = Clock::seconds();
   tracing_->before_step(record_.steps + 1);
