@@ -117,7 +117,7 @@ void add_compilation(std::string const& name, Shared<Folder> const& folder,
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   std::string const own = "-pthread -ffp-contract=off -I" LOCKSTEP_SOURCE_DIR "/include";
   std::string const linked = own + " -DLOCKSTEP_COMPILED", peers = LOCKSTEP_BENCHMARKS "/peers/";
   auto const with = [](std::string const& flags) { return [flags] { return std::optional(flags); }; };

@@ -20,10 +20,10 @@
 
 #include <probe.hpp>
 
-namespace lockstep_bench {
-
 /// Registers the benchmarks of a program. Each program defines it; main.cpp calls it.
 void register_benchmarks();
+
+namespace lockstep_bench {
 
 /// A second purpose of a benchmark program, which starts itself as a child: `program --role=NAME ARGUMENT…`.
 class Role {

@@ -86,7 +86,7 @@ Role const reader("reader", [](std::vector<std::string> const& arguments) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   Shared const folder([] { return FilesFolder(file_count, file_bytes); });
   for (int const processes : {1, 2, 4}) {
     // Concurrent runs of this program; an iteration is a batch of each.

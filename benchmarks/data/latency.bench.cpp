@@ -172,7 +172,7 @@ void add_training() {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_epoch_boundary();
   add_training();
 }

@@ -41,7 +41,7 @@ void add_case(std::string const& name, Index batch, Shared<Dataset> const& datas
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   data::PadCollate const with_mask{.mask = data::Mask::build};
   add_case(
       "tiny", 1024, Shared([] {

@@ -206,7 +206,7 @@ void add_paddings() {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_indices();
   add_resume();
   add_paddings();

@@ -57,12 +57,12 @@ class Folder {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   constexpr Index batch = 8;
   Shared const folder([] { return Folder(); });
   Shared const poses([folder] {
     auto const files =
-        std::make_shared<pose_to_text::PoseFolder const>(folder->path(), data::OnFailure::raise, 1, nullptr);
+        std::make_shared<pose_to_text::PoseFolder const>(folder->path(), "utf-8", data::OnFailure::raise, 1, nullptr);
     std::vector<std::string> texts;
     for (auto const& entry : files->entries()) texts.push_back(entry.text);
     return pose_to_text::PoseDataset(files, interop::SentencePiece::train(texts, {.vocabulary = 60}), 64,

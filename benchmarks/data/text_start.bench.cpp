@@ -84,7 +84,7 @@ void prepare(NewsFile const& file) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   Shared const file([] { return NewsFile(); });
   auto const add_texts = [&](std::string const& name, auto before) {
     add(name,

@@ -79,7 +79,7 @@ void add_case(
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_case(
       "tiny", Shared([] {
         return data::InMemoryDataset{samples<Tiny>(102'400, [](Index i) { return Tiny{static_cast<float>(i), 1}; })};

@@ -45,11 +45,11 @@ class Folder {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   constexpr int workers = 4;
   Shared const folder([] { return Folder(); });
   Shared const windows([folder] {
-    Sizes const sizes{.steps = 20, .context = 20};
+    trajectory_transformer::Sizes const sizes{.steps = 20, .context = 20};
     auto const files = std::make_shared<Episodes const>(folder->path(), BadEpisodes::refuse);
     return Windows(files, sizes, Scaling::of(*files, 1 << 23, 0, BadEpisodes::refuse), Windows::Begin::drawn);
   });

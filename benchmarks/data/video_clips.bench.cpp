@@ -58,7 +58,7 @@ class ClipsFolder {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   constexpr Index batch = 8;
   for (Index const files : {Index{96}, Index{12}}) {
     Shared const folder([files] { return ClipsFolder(files); });

@@ -115,7 +115,7 @@ class Trial {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   at::set_num_threads(1);
   struct Case {
     std::int64_t width;

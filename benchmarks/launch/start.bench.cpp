@@ -48,7 +48,7 @@ Role const rank("rank", [](std::vector<std::string> const& arguments) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (int const count : {2, 4}) {
     auto const name = "start/processes:" + std::to_string(count);
     add(name, [count](benchmark::State& state) {

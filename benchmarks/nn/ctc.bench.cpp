@@ -58,7 +58,7 @@ class Trial {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool(1);
   for (auto const& size : {Size{32, 150, 12, 1200}, Size{16, 400, 60, 32}}) {
     auto const name =

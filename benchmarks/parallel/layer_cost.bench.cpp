@@ -75,7 +75,7 @@ void add_counted(std::string const& name, std::string const& policy) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_counted("layer_cost/ddp/ranks:1", "ddp");
   add_counted("layer_cost/ddp/ranks:1/peer:single_device", "single");
 }

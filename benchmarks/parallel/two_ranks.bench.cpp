@@ -137,6 +137,6 @@ void add_case(std::size_t which) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (std::size_t which = 0; which < std::size(cases); ++which) add_case(which);
 }

@@ -148,7 +148,7 @@ void add_rate(std::string const& name, Index samples, SamplesPerSecond rate) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (int const ranks : {2, 4})
     for (auto const& which : cases) {
       auto const name = "prediction/ranks:" + std::to_string(ranks) + "/" + which.name;

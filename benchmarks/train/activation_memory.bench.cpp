@@ -11,7 +11,7 @@
 
 using namespace lockstep_bench;
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (Index const width : {128, 256})
     for (double const dropout : {0.1, 0.0}) {
       Sizes const sizes{.width = width, .feed_forward = 2 * width, .dropout = dropout};

@@ -23,7 +23,7 @@ auto batch() {
 }
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (auto const& [mode, name] : {std::pair{Mode::flatten, "flatten"}, std::pair{Mode::conv, "conv"},
                                    std::pair{Mode::transformer, "transformer"}}) {
     auto const full = std::string("activity_step/mode:") + name + "/windows:32";

@@ -35,7 +35,7 @@ auto clips(pose_to_text::Sizes const& sizes) {
 }
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (double const dropout : {0.1, 0.0}) {
     pose_to_text::Sizes const sizes{.dropout = dropout};
     auto const name = std::string("pose_step/width:256/layers:4+4") + (dropout > 0 ? "" : "/no_dropout");

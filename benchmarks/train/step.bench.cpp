@@ -34,7 +34,7 @@ void add_case(Sizes const& sizes) {
 }
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (Index const width : {128, 256}) {
     Sizes sizes{.width = width, .feed_forward = 2 * width};
     add_case<data::PadCollate>(sizes);

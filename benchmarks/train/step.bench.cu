@@ -64,7 +64,7 @@ class Steps {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   auto const add_steps = [](std::string const& name, Sizes const& sizes, Passes passes, Batches batches) {
     Shared const steps([=] { return Steps(sizes, passes, batches); });
     add(name,

@@ -37,7 +37,7 @@ auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
 }
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (auto const lengths : {Lengths::full, Lengths::unequal})
     for (double const dropout : {0.1, 0.0}) {
       trajectory_transformer::Sizes const sizes{.context = 0, .dropout = dropout};

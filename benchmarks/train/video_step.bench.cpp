@@ -29,7 +29,7 @@ auto clips() {
 }
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_step(
       "video_step/17x256x256", [] { return video_classification::VideoClassifier(); }, clips);
   add_step_peer("video_step/17x256x256", "video_classification.py", {"--batch", std::to_string(batch_size)});

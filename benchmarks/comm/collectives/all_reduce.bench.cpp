@@ -60,7 +60,7 @@ void add_operation(std::string const& name, PeerCommand command, std::size_t ran
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (auto const ranks : list_of("LOCKSTEP_RANKS", "2,4")) {
     bool const exclusive = ranks <= processor_numbers().size();
     for (auto const bytes : list_of("LOCKSTEP_BYTES", exclusive ? "1024,16384,65536,1048576,16777216,67108864,268435456"

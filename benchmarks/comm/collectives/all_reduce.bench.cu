@@ -183,7 +183,7 @@ void add_way(std::string const& name, std::string const& way, int ranks, long by
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) != cudaSuccess) gpus = 0;
   auto const* const given = std::getenv("LOCKSTEP_BYTES");

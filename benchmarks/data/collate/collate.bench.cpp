@@ -211,7 +211,7 @@ void add_clips() {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_clips();
   add_tokens();
   add_trajectories();

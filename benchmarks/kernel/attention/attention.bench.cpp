@@ -69,7 +69,7 @@ class Layer {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   Shared const layer([] { return Layer(pool); });
   auto const add_direction = [&](std::string const& direction, auto pass) {

@@ -65,7 +65,7 @@ struct Case {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool(1);
   auto const square = [](Index rows, Index side, Index channels, Index groups) {
     return kernel::ConvolutionShape{.rows = rows,

@@ -187,7 +187,7 @@ std::vector<std::int32_t> uniform_ids() {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   Shared const zipf([] { return Text(pool, zipf_ids(vocabulary, slots)); });
   Shared const uniform([] { return Text(pool, uniform_ids()); });

@@ -76,7 +76,7 @@ class Layer {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   // Minimum of transferred bytes: forward writes the activations, backward reads them, and both read or write the
   // tables.
   auto const add_direction = [](std::string const& direction, auto pass) {

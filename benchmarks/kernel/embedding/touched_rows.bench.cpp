@@ -79,7 +79,7 @@ class Table {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   for (bool const zipf : {true, false}) {
     Shared const compact([zipf] { return Table(pool, Table::Form::by_rows, zipf); });

@@ -53,7 +53,7 @@ class Layer {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   for (auto const& [n, k] :
        {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}, {256, 256}, {512, 256}, {256, 512}}) {

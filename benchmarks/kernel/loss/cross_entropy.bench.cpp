@@ -10,7 +10,7 @@
 using namespace lockstep;
 using namespace lockstep_bench;
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   for (auto const& [rows, classes] :
        {std::pair<Index, Index>{32, 4}, {4096, 2}, {4096, 1000}, {512, 20000}, {512, 32000}}) {

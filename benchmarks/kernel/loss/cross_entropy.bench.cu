@@ -9,7 +9,7 @@
 using namespace lockstep;
 using namespace lockstep_bench;
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   for (Index const classes : {Index{256}, Index{1000}, Index{32000}}) {
     Index const rows = (Index{1} << 27) / classes;
     add_device_kernel("cuda/cross_entropy/forward_backward/in_place" + parts({{"rows", rows}, {"classes", classes}}),

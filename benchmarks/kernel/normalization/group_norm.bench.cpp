@@ -50,7 +50,7 @@ class Layer {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool(1);
   for (auto const& shape : {kernel::GroupNormShape{2, 9 * 64 * 64, 32, 8}, {32, 128, 64, 8}}) {
     Shared const layer([shape] { return Layer(pool, shape); });

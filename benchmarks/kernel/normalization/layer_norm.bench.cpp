@@ -61,7 +61,7 @@ class Layer {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   for (auto const& [rows, width] : {std::pair<Index, Index>{4096, 128}, {4096, 768}}) {
     Shared const layer([rows = rows, width = width] { return Layer(pool, rows, width); });

@@ -69,7 +69,7 @@ void add_norms(std::string const& type, Index rows, Index width) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   auto const add_both = [](Index rows, Index width) {
     add_norms<float>("float32", rows, width);
     add_norms<bfloat16>("bfloat16", rows, width);

@@ -52,7 +52,7 @@ class Parameters {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool;
   for (Index const count : {100'000, 2'842'880}) {
     auto const name = "adamw/parameters:" + std::to_string(count);

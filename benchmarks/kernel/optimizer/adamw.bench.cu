@@ -13,7 +13,7 @@
 using namespace lockstep;
 using namespace lockstep_bench;
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   using Stream = memory::Stream<CudaSpace>;
   for (Index const count : {Index{1} << 20, Index{1} << 27}) {
     auto const bytes = static_cast<double>(count) * sizeof(float);

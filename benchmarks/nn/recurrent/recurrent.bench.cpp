@@ -78,7 +78,7 @@ struct Size {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   static ThreadPool pool(1);
   auto const add_layer = []<class Layer>(std::string const& kind, Size const& s, Lengths lengths,
                                          std::type_identity<Layer>) {

@@ -72,7 +72,7 @@ void add_sum(std::string const& name, Sum sum) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   std::string const name = "row_exchange/ranks:2/ids:zipf";
   add_sum(name, [](auto& communicator, auto& exchange, float* gradients) { exchange.sum(communicator, gradients); });
   add_sum(name + "/peer:dense", [](auto& communicator, auto&, float* gradients) {

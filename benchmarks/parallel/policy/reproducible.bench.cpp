@@ -78,7 +78,7 @@ void add_case(std::string const& rows, Sizes const& sizes) {
 
 }  // namespace
 
-void lockstep_bench::register_benchmarks() {
+void register_benchmarks() {
   add_case<data::PadCollate>("padded", {});
   add_case<data::PadCollate>("padded/unequal", {.rows = Rows::unequal});
   add_case<data::RaggedCollate>("ragged", {.rows = Rows::unequal});
