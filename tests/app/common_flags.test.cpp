@@ -413,6 +413,14 @@ TEST_CASE("GEMMs are timed only on GPUs") {
   CHECK(contains(refused({"--timed-products", "--doctor"}, {}, one), "--doctor with --timed-products"));
 }
 
+TEST_CASE("shapes of batches are made ahead only on GPUs") {
+  app::Gpus const one{.built = true, .count = 1};
+  CHECK(parse({}, 4, {}, one).shapes_ahead == 16);
+  CHECK(parse({"--shapes-ahead", "3"}, 4, {}, one).shapes_ahead == 3);
+  CHECK(parse({}).shapes_ahead == 0);
+  CHECK(contains(refused({"--shapes-ahead", "3"}), "--shapes-ahead 3 with --backend host: passes are only recorded"));
+}
+
 TEST_CASE("--evaluate needs parameters, and refuses flags of training and saving") {
   CHECK(parse({"--evaluate", "--init-from", "a.safetensors"}).evaluate);
   CHECK_FALSE(parse({"--init-from", "a.safetensors"}).evaluate);

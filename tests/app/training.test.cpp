@@ -154,12 +154,14 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   options.equal_on_all_ranks = {{"--width", "32"}};
   options.max_steps = 2;
   options.autotune_gemm = true;
+  options.shapes_ahead = 5;
   fit = training.fit_options(loader);
   CHECK(fit.max_steps == 2);
   CHECK(fit.schedule.total_steps == 2);
   CHECK(fit.schedule.warmup_steps == 2);
   CHECK(fit.equal_on_all_ranks == options.equal_on_all_ranks);
   CHECK(fit.autotune_gemm);
+  CHECK(fit.shapes_ahead == 5);
 }
 
 namespace {

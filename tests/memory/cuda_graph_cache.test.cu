@@ -27,6 +27,12 @@ class Numbered {
     queue(number);
     return false;
   }
+  /// Whether it can run without separate queueing by the host.
+  bool prepare(int number) {
+    auto const* outcome = cache.prepare(stream_, number, 0, [&] { return queue(number); });
+    if (outcome) CHECK(*outcome == 2 * number);
+    return outcome != nullptr;
+  }
   [[nodiscard]] int value() const { return to_.values()[0]; }
 
   memory::CudaGraphCache<int, int> cache;
@@ -57,6 +63,24 @@ TEST_CASE("work is recorded at its second call, and replayed from then on") {
     }
   CHECK(work.queued == 4);
   CHECK(work.cache.graphs() == 2);
+}
+
+TEST_CASE("prepared work is replayed from its first call on, and preparing it does not run it") {
+  if (!lockstep_test::has_gpu("memory::CudaGraphCache")) return;
+  memory::CudaStream const stream;
+  Numbered work(stream.view());
+  CHECK(work.prepare(3));
+  CHECK(work.prepare(3));
+  CHECK(work.queued == 1);
+  CHECK(work.value() == 0);
+  CHECK(work.run(3));
+  CHECK(work.value() == 3);
+  CHECK_FALSE(work.run(5));
+  CHECK(work.prepare(5));  // also after a first call
+  CHECK(work.run(5));
+  work.waits = 1;
+  CHECK_FALSE(work.prepare(7));
+  CHECK(work.prepare(7));
 }
 
 TEST_CASE("if memory has moved, all work is recorded again") {

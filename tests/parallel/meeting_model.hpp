@@ -122,6 +122,7 @@ inline std::vector<Point> points(int count) {
 struct Outcome {
   std::vector<float> values, buffers;
   std::vector<double> losses;
+  Index rehearsed = 0;  // shapes whose passes were recorded before the first step
 };
 
 /// Micro-steps of 8 samples for all replicas together. The last of 43 has three, so with more than two replicas some
@@ -135,12 +136,13 @@ Outcome fit(Policy policy, Trained model = Trained(), double learning_rate = 0.0
   Trainer trainer{std::move(model), optim::SGD{.learning_rate = learning_rate}, std::move(policy), 5};
   data::DataLoader loader{data::InMemoryDataset{points(43)},
                           data::ShuffledSampler{.seed = 1},
-                          data::PadCollate{},
+                          data::PadCollate{.length = 6},
                           {.batch_size = batch, .workers = 0}};
-  trainer.fit(loader, options);
+  auto const record = trainer.fit(loader, options);
   return {{trainer.values().begin(), trainer.values().end()},
           {trainer.buffers().begin(), trainer.buffers().end()},
-          losses.values};
+          losses.values,
+          record.rehearsed_shapes};
 }
 
 using lockstep_test::farthest;

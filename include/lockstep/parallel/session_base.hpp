@@ -170,6 +170,26 @@ class SessionBase : public detail::ReplicaSession<typename Replica::Base> {
   static constexpr bool spans_ranks = false;
   static constexpr bool update_copies_parameters = false;
 
+  /// Makes memory, plans and recordings on GPUs for micro-steps with a batch of each of these shapes per shard, before
+  /// the first step: see Replica::rehearse. `steps` are the kinds of micro-steps, in a step's order. Not collective.
+  /// @returns the number of shapes whose passes are recorded on the first device; 0 on the host
+  template <class Batch>
+  [[nodiscard, gnu::cold]] Index rehearse(std::span<Batch const> batches, std::span<MicroStep const> steps) {
+    Index recorded = 0;
+    static_cast<Session&>(*this).for_each_shard([&](int shard, Replica& replica) {
+      if (shard % replica.shards() > 0) return;  // shards in turns run equal passes
+      std::vector<PassKind> kinds;
+      for (auto const& step : steps) kinds.push_back(static_cast<Session&>(*this).pass_kind(step));
+      auto const count = replica.rehearse(batches, std::span<PassKind const>(kinds));
+      if (shard == 0) recorded = count;
+    });
+    return recorded;
+  }
+
+ protected:
+  /// Returns the kind of pass that a micro-step runs, with the sinks with which it is recorded. No sinks by default.
+  [[nodiscard]] PassKind pass_kind(MicroStep const& step) const { return {.first = step.first}; }
+
  private:
   friend Session;
   SessionBase()

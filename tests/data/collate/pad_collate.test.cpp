@@ -198,6 +198,9 @@ TEST_CASE("buckets are multiples of 8 up to 64, of 16 up to 128 and so on, and e
   CHECK(length(65, {.largest_bucket = 64}) == 65);
   CHECK(length(9, {.multiple = 5, .largest_bucket = 64}) == 20);
   CHECK(length(9, {.length = 12, .largest_bucket = 64}) == 12);
+  for (auto const& collate : {data::PadCollate{.largest_bucket = 70}, data::PadCollate{.length = 12},
+                              data::PadCollate{.multiple = 5, .largest_bucket = 64}})
+    CHECK(collate.padded(data::SampleExtent<std::string>{{9}}).lengths[0] == length(9, collate));
   CHECK_THROWS_WITH_AS(length(1, {.largest_bucket = -1}), doctest::Contains("largest_bucket is -1"), ConfigError);
 }
 

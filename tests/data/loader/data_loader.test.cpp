@@ -37,6 +37,10 @@ struct Sample {
   int label = 0;
 };
 
+struct Named {
+  std::string name;
+};
+
 std::vector<Sample> samples(Index count) {
   std::vector<Sample> out;
   for (Index i = 0; i < count; ++i) {
@@ -629,6 +633,41 @@ TEST_CASE("options and places out of range are refused by name") {
   CHECK_THROWS_AS(static_cast<void>(loader.next()), ConfigError);  // never started
   loader.start({}, 0, 4, 1);
   CHECK(loader.next().step() == 4);
+}
+
+TEST_CASE("the shapes of coming batches are known before samples are read, and batches of zeros have them") {
+  data::PadCollate const collate{.multiple = 4};
+  auto const check = [&](auto const& dataset) {
+    data::DataLoader loader{dataset, data::ShuffledSampler{.seed = 3}, collate, {.batch_size = 3}};
+    data::Split const split{1, 2, 3};
+    auto const shapes = loader.coming_shapes(split, 0, 2, 3, 11);
+    loader.start(split, 0, 2, 3);
+    std::vector<Index> batches(shapes.size());
+    for (int step = 0; step < 11; ++step)
+      for (auto const held = loader.next(); auto const& batch : held.batches())
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+          auto const zeros = loader.zeros(shapes[i]);
+          auto const &tokens = zeros.batch()[&Sample::tokens].values, &those = batch[&Sample::tokens].values;
+          batches[i] += zeros.batch().rows() == batch.rows() && tokens.extent == those.extent;
+          for (auto const token : tokens.span()) REQUIRE(token == 0);
+        }
+    Index all = 0;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      CHECK(shapes[i].batches == batches[i]);
+      all += batches[i];
+    }
+    CHECK(all == 22);
+    CHECK(shapes.size() > 3);
+  };
+  check(in_memory(41));
+  check(Direct{41});
+  auto const knows = [](auto const& loader) {
+    return requires { loader.coming_shapes({}, 0, 0, 1, 1); };
+  };
+  data::DataLoader read{Generated{41}, data::ShuffledSampler{}, collate, {.batch_size = 3}};
+  CHECK_FALSE(knows(read));
+  data::DataLoader named{data::InMemoryDataset{std::vector<Named>(9)}, data::ShuffledSampler{}, collate};
+  CHECK_FALSE(knows(named));
 }
 
 TEST_CASE("a dataset whose size has changed needs a new loader, and an order by batches names its size") {

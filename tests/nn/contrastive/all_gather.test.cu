@@ -52,9 +52,12 @@ void check_alike(Outcome const& device, Outcome const& host) {
 TEST_CASE("on CUDA, too, replicas exchange within a pass, with threads, over the host and over NCCL") {
   if (!lockstep_test::has_gpu("passes in which replicas meet")) return;
   auto const host = fit(parallel::SingleDevice{.threads = 1});
-  check_alike(fit(OnCuda{parallel::SingleDevice{}}), host);
+  auto const single = fit(OnCuda{parallel::SingleDevice{}});
+  check_alike(single, host);
+  CHECK(single.rehearsed == 1);
   auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}});
   check_alike(dp, host);
+  CHECK(dp.rehearsed == 0);  // passes with exchanges cannot be recorded
   // Sequences, recomputed blocks, and rows gathered first, with batches some of which repeat.
   for (auto kind : {Kind::of_sequences, Kind::recomputed, Kind::gathering})
     for (int devices : {2, 4})

@@ -151,7 +151,7 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
   losses.asks = asks;
   if (asks) options.stop = asks->get_token();
   options.epochs = std::max<Index>(options.epochs, 2);
-  options.accumulation = 2;
+  options.accumulation = std::max<Index>(options.accumulation, 2);
   options.clip_norm = 0.5;
   options.observers = {&losses};
   auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}}, options);
@@ -252,9 +252,9 @@ TEST_CASE("passes are recorded before the first step with the bits of passes tha
   if (!lockstep_test::has_gpu("recordings before the first step")) return;
   using parallel::OnCuda;
   data::PadCollate const collate{.multiple = 4};
-  auto const check = [&](auto const& fit_with, Index shapes, FitOptions options = {}) {
-    options.epochs = 20;
-    options.evaluate_every_epochs = 20;  // it makes plans, too
+  auto const check = [&](Index shapes, FitOptions options, auto const& fit_with) {
+    options.epochs = 12;
+    options.evaluate_every_epochs = 12;  // it makes plans, too
     options.shapes_ahead = 0;
     auto const later = fit_with(options);
     options.shapes_ahead = 16;
@@ -267,16 +267,49 @@ TEST_CASE("passes are recorded before the first step with the bits of passes tha
     CHECK(ahead.rehearsed == shapes);
     CHECK(ahead.replays > later.replays);
 #if defined(LOCKSTEP_CUDA_EMULATION)
-    CHECK(ahead.made.back() == ahead.made.front());  // none are made after the first step
-    CHECK(later.made.back() > later.made.front());
+    auto const made = [](Outcome const& outcome) { return outcome.made.back() - outcome.made.front(); };
+    CHECK(made(later) > 0);
+    if (options.accumulation > 2)  // see `on_ranks`
+      CHECK(made(ahead) < made(later));
+    else
+      CHECK(made(ahead) == 0);  // all recordings and plans precede the second step
 #endif
     return ahead;
   };
-  check([&](FitOptions const& o) { return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, o, nullptr, collate); },
-        4);
-  check([&](FitOptions const& o) { return fit(OnCuda{parallel::DataParallel{.devices=2}}, Classifier(), 0.1, o, nullptr, collate); },
-        4);
-  check([&](FitOptions const& o) { return fit_on_ranks(2, o, 0, collate); }, 4);
+  auto const on_one = [&](FitOptions const& options) {
+    return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, options, nullptr, collate);
+  };
+  auto const whole = check(3, {}, on_one);
+  check(4, {}, [&](FitOptions const& options) {
+    return fit(OnCuda{parallel::DataParallel{.devices = 2}}, Classifier(), 0.1, options, nullptr, collate);
+  });
+  check(4, {.loss_scaler = too_large}, [&](FitOptions const& options) {
+    return fit(parallel::Reproducible{OnCuda{parallel::SingleDevice{}}, 2}, nn::InFloat16(Classifier()), 0.1, options,
+               nullptr, collate);
+  });
+  // The last step of an epoch has one micro-step, whose pass is of another kind here: it is recorded later.
+  FitOptions const on_ranks{.accumulation = 3};
+  check(2, on_ranks, [&](FitOptions const& options) { return fit_on_ranks(2, options, 0, collate); });
+#if defined(LOCKSTEP_NCCL_EMULATION)
+  check(2, on_ranks, [&](FitOptions const& options) {
+    std::vector<Outcome> outcomes(2);
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      cuda_emulation::OwnDevice const device;
+      outcomes[static_cast<std::size_t>(world.rank)] =
+          fit(OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}}, Classifier(), 0.1,
+              options, nullptr, collate);
+      return 0;
+    });
+    return outcomes[0];
+  });
+#endif
+  lockstep_test::TemporaryFolder const folder;
+  on_one({.epochs = 12, .max_steps = 9, .evaluate_every_epochs = 12, .checkpoints = {.folder = folder / "saved"}});
+  auto const rest = on_one({.epochs = 12,
+                            .evaluate_every_epochs = 12,
+                            .checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}});
+  CHECK(rest.rehearsed == 3);
+  CHECK(rest.values == whole.values);
 }
 
 TEST_CASE("a trainer destroyed during the copy of its last step's scalars waits for it") {

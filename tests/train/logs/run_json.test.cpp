@@ -145,6 +145,13 @@ TEST_CASE("start-up is separate, and only a GPU has the work of a GPU") {
   CHECK(json.at("samples_per_second").number() == 200);
   CHECK(json.at("samples_per_second_after_startup").number() == doctest::Approx(100 / 0.38));
   CHECK(json.find("gpu") == nullptr);
+  CHECK(json.at("startup").find("shapes_ahead") == nullptr);
+  r.rehearsed_shapes = 8;
+  r.rehearsal_seconds = 0.25;
+  json = json::parse(train::run_json(r, {}), "run.json");
+  CHECK(json.at("startup").at("seconds").number() == doctest::Approx(0.37));
+  CHECK(json.at("startup").at("shapes_ahead").integer() == 8);
+  CHECK(json.at("startup").at("seconds_ahead").number() == 0.25);
   r.work = {.passes = 4, .replays = 3, .queue_seconds = 0.002, .measured = 1, .busy_seconds = 0.001, .kernels = 200};
   json = json::parse(train::run_json(r, {}), "run.json");
   CHECK(json.at("gpu").at("replayed").number() == 0.75);

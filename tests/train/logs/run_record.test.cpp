@@ -34,8 +34,15 @@ TEST_CASE("start-up is the extra time of the first steps that take over twice th
   CHECK(record.startup().seconds == 5);  // 3 + 2; the ninth step is not in the first half
   CHECK(record.startup().steps == 2);
   CHECK(record.samples_per_second_after_startup() == 640.0 / (24 - 5));
+  record.rehearsal_seconds = 2;
+  record.rehearsed_shapes = 8;
+  record.training_seconds += 2;
+  CHECK(record.startup().seconds == 7);
+  CHECK(record.startup().shapes == 8);
+  CHECK(record.samples_per_second_after_startup() == 640.0 / (24 - 5));
   record.step_seconds.resize(7);
   CHECK(record.startup().steps == 0);
+  CHECK(record.startup().seconds == 2);
   CHECK(train::RunRecord{}.samples_per_second_after_startup() == 0);
 }
 

@@ -48,6 +48,8 @@ class Combinations {
 
   void check_autotune_gemm();
 
+  void check_shapes_ahead();
+
   void check_min_factor();
 
   void check_best();

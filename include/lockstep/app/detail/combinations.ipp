@@ -11,6 +11,7 @@ LOCKSTEP_INLINE void Combinations::check() {
   check_replica_checks();
   note_wide_dp();
   check_autotune_gemm();
+  check_shapes_ahead();
   check_min_factor();
   check_best();
   check_data();
@@ -77,6 +78,13 @@ LOCKSTEP_INLINE void Combinations::check_autotune_gemm() {
   refuse("--timed-products", &Options::autotune_gemm, false,
          "--timed-products with --backend host: only cuBLASLt has several algorithms for a matrix product; leave it "
          "out, or use --backend cuda");
+}
+
+LOCKSTEP_INLINE void Combinations::check_shapes_ahead() {
+  if (options_.backend != Backend::host) return;
+  refuse("--shapes-ahead", &Options::shapes_ahead, Index{0},
+         "--shapes-ahead " + std::to_string(options_.shapes_ahead) +
+             " with --backend host: passes are only recorded on a GPU; leave it out, or use --backend cuda");
 }
 
 LOCKSTEP_INLINE void Combinations::check_min_factor() {

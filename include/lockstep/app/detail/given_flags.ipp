@@ -101,6 +101,7 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(FlagList& flags, Options& optio
                "ranks or devices that divides it"}});
   flags.add(fit, "check_replicas_every", options.check_replicas_every);
   flags.add(fit, "autotune_gemm", options.autotune_gemm);
+  flags.add(fit, "shapes_ahead", options.shapes_ahead);
 }
 
 LOCKSTEP_INLINE void GivenFlags::add_launch(FlagList& flags, Options& options, OptionList const& launch) {

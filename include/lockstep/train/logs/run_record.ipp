@@ -14,13 +14,8 @@ LOCKSTEP_COLD_INLINE double RunRecord::samples_per_second() const noexcept {
   return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
 }
 
-<<<<<<< HEAD
 LOCKSTEP_COLD_INLINE Startup RunRecord::startup() const {
-  Startup out;
-=======
-LOCKSTEP_INLINE Startup RunRecord::startup() const {
   Startup out{.seconds = rehearsal_seconds, .shapes = rehearsed_shapes};
->>>>>>> a6402b5a (Record passes of frequent batch shapes before the first step on GPUs)
   if (step_seconds.size() < 8) return out;
   auto const median = step_quantile(0.5);
   auto const first = std::min(step_seconds.size() / 2, std::size_t{1000});
