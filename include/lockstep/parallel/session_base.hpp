@@ -178,9 +178,9 @@ class SessionBase : public detail::ReplicaSession<typename Replica::Base> {
     Index recorded = 0;
     static_cast<Session&>(*this).for_each_shard([&](int shard, Replica& replica) {
       if (shard % replica.shards() > 0) return;  // shards in turns run equal passes
-      std::vector<PassKind> kinds;
+      std::vector<typename Replica::PassKind> kinds;
       for (auto const& step : steps) kinds.push_back(static_cast<Session&>(*this).pass_kind(step));
-      auto const count = replica.rehearse(batches, std::span<PassKind const>(kinds));
+      auto const count = replica.rehearse(batches, kinds);
       if (shard == 0) recorded = count;
     });
     return recorded;
@@ -188,7 +188,7 @@ class SessionBase : public detail::ReplicaSession<typename Replica::Base> {
 
  protected:
   /// Returns the kind of pass that a micro-step runs, with the sinks with which it is recorded. No sinks by default.
-  [[nodiscard]] PassKind pass_kind(MicroStep const& step) const { return {.first = step.first}; }
+  [[nodiscard]] auto pass_kind(MicroStep const& step) const { return typename Replica::PassKind{.first = step.first}; }
 
  private:
   friend Session;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/memory/block.hpp>
@@ -47,9 +48,7 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
     typename Base::ReleaseGuard const release{device_};
     auto const& device_batch = device_.copy_to_device(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
-    auto const pass = [&] {
-      run_pass(times, batch, device_batch, loss_sink, ready_sink);
-    };
+    auto const pass = [&] { run_pass(times, batch, device_batch, loss_sink, ready_sink); };
     bool const replayed =
         this->may_replay(loss_sink, ready_sink, ready) && device_.run_recorded(context_, device_batch, ready, pass);
     if (!replayed) pass();
@@ -72,7 +71,7 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
   /// @throws CudaError, such as for insufficient memory
   template <class Batch>
   [[nodiscard, gnu::cold]] Index rehearse([[maybe_unused]] std::span<Batch const> batches,
-                                          [[maybe_unused]] std::span<PassKind const> kinds) {
+                                          [[maybe_unused]] std::vector<PassKind> const& kinds) {
     if constexpr (!Space::host_accessible)
       if constexpr (std::equality_comparable<DeviceBatch<Batch>>)
         if (!this->traced_) return detail::Rehearsal<Replica>(*this).run(batches, kinds);

@@ -37,10 +37,10 @@ class Rehearsal {
   /// Runs all passes, so that memory gets its final size, then records them. Returns the number of batches whose passes
   /// are recorded.
   template <class Batch, class PassKind>
-  [[nodiscard]] Index run(std::span<Batch const> batches, std::span<PassKind const> kinds) {
+  [[nodiscard]] Index run(std::span<Batch const> batches, std::vector<PassKind> const& kinds) {
     Index recorded = 0;
     try {
-      for (auto const& batch : batches) run(batch, kinds);
+      for (auto const& batch : batches) run_once(batch, kinds);
       restore_buffers();
       while (recorded < std::ssize(batches) && record(batches[static_cast<std::size_t>(recorded)], kinds)) ++recorded;
     } catch (CudaError const&) {
@@ -59,7 +59,7 @@ class Rehearsal {
 
   /// Runs the passes for one address, and gets memory for the batch at all addresses.
   template <class Batch, class PassKind>
-  void run(Batch const& batch, std::span<PassKind const> kinds) {
+  void run_once(Batch const& batch, std::vector<PassKind> const& kinds) {
     for (std::size_t address = 0; address < Device::batch_addresses; ++address)
       at_next_address(batch, [&](auto const& device_batch) {
         if (address > 0) return;
@@ -71,15 +71,14 @@ class Rehearsal {
   }
   /// Records the passes for all addresses. Returns whether it succeeded.
   template <class Batch, class PassKind>
-  [[nodiscard]] bool record(Batch const& batch, std::span<PassKind const> kinds) {
+  [[nodiscard]] bool record(Batch const& batch, std::vector<PassKind> const& kinds) {
     bool succeeded = true;
     for (std::size_t address = 0; address < Device::batch_addresses; ++address)
       at_next_address(batch, [&](auto const& device_batch) {
         for (auto const& kind : kinds) {
           begin(kind);
-          succeeded = succeeded && device().prepare_recording(replica_.context_, device_batch, kind.ready, [&] {
-            run_pass(batch, device_batch, kind);
-          });
+          succeeded = succeeded && device().prepare_recording(replica_.context_, device_batch, kind.ready,
+                                                              [&] { run_pass(batch, device_batch, kind); });
         }
       });
     return succeeded;

@@ -64,6 +64,7 @@ class ReplicaBase {
   using Base = ReplicaBase;  ///< of a Replica
   using Device = detail::Device<Space>;
   using Event = typename Device::Event;
+  using PassKind = parallel::PassKind;
   static constexpr bool scales_loss = std::is_same_v<typename Context::Scalar, float16>;
   /// Bytes per element of the arena: value, gradient and, if matrix products take 16 bits, the value's shadow.
   static constexpr std::size_t bytes_per_element =
