@@ -233,7 +233,7 @@ TEST_CASE("batches padded to few lengths are replayed in all later epochs, with 
     data::InMemoryDataset const all(texts());
     data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{.largest_bucket = largest_bucket},
                             {.batch_size = 4});
-    return trainer.fit(loader, {.epochs = 4});
+    return trainer.fit(loader, {.epochs = 4, .shapes_ahead = 0});
   };
   auto const replayed = record(parallel::OnCuda{parallel::SingleDevice{}}, 8);
   CHECK(replayed.work.passes == 4 * 7);
