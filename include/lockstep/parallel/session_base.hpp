@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/detail/optimizer_moments.hpp>
