@@ -9,7 +9,8 @@
 
 #include "kernel/attention/cuda_attention.cuh"
 
-namespace attention_on_cuda {
+using namespace attention_on_cuda;
+
 namespace {
 
 /// The largest error, in units of epsilon.
@@ -287,5 +288,3 @@ TEST_CASE("attention on CUDA: cuDNN cannot be used if it is not linked") {
                        ConfigError);
 }
 #endif
-
-}  // namespace attention_on_cuda

@@ -491,7 +491,7 @@ void check_sharding(int ranks, Connect const& connect) {
   CHECK(sharded.losses == whole.losses);
   CHECK(sharded.norms == whole.norms);
   CHECK(std::all_of(whole.norms.begin(), whole.norms.end(), [](double norm) { return norm > 0; }));
-  int const blocks = (4 + ranks - 1) / ranks;  // of the rank with most
+  int const blocks = (4 + ranks - 1) / ranks;                          // of the rank with most
   CHECK(whole.bytes - sharded.bytes >= 4 * (16'379 - blocks * 4096));  // one number for each parameter
 
   for (bool const shards : {false, true}) {  // a checkpoint of either resumes with the other

@@ -228,9 +228,7 @@ class DataLoader {
     return data::order_fingerprint(static_cast<Index>(core_->dataset().size()), core_->order());
   }
   /// @throws DataError if the state belongs to other data or another order
-  [[gnu::cold]] void check(LoaderState const& state) const {
-    detail::expect_state(state, samples(), fingerprint());
-  }
+  [[gnu::cold]] void check(LoaderState const& state) const { detail::expect_state(state, samples(), fingerprint()); }
 
   /// Returns the next micro-step's batches, in order; waits until they are ready.
   /// @throws DataError if one of their samples cannot be made, with the sample's name, epoch and step

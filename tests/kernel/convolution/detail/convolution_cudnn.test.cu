@@ -1,10 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#if !defined(LOCKSTEP_CUDNN)
-#define LOCKSTEP_CUDNN  // the emulation has a replacement
-#endif
-#if !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
-#define LOCKSTEP_ONE_INSTRUCTION_SET  // the host's side of the comparison has its own tests
-#endif
 #include <lockstep/kernel/convolution/detail/convolution_cudnn.cuh>
 
 #include <doctest/doctest.h>

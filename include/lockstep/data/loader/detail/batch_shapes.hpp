@@ -105,8 +105,9 @@ class ShapeCounter {
       else
         return SampleExtent<Sample>{};
     }();
-    for (std::size_t k = 0; k < lengths.lengths.size(); ++k)
-      shape.longest.lengths[k] = std::max(shape.longest.lengths[k], lengths.lengths[k]);
+    auto& longest = shape.longest.lengths;
+    std::transform(longest.begin(), longest.end(), lengths.lengths.begin(), longest.begin(),
+                   [](auto a, auto b) { return std::max(a, b); });
   }
 
   Source const& dataset_;
