@@ -56,6 +56,12 @@ cases+='|activity_step/mode:flatten|step/width:128/ragged$|trajectory_step/ragge
 grep -q '^pose_files/' <<<"$("$program" --benchmark_list_tests </dev/null 2>/dev/null)" && cases+='|pose_files/'
 LOCKSTEP_PEER_PYTHON=false "$program" --benchmark_filter="^($cases)" --benchmark_min_time=1x --benchmark_out="$work/all.json" \
   --benchmark_out_format=json </dev/null >"$work/shown.txt" 2>&1 || fail "a benchmark failed: $(tail -n 5 "$work/shown.txt")"
+python3 - "$work/all.json" "$cases" <<'END' || fail 'a benchmark measured nothing'
+import json, re, sys
+measured = [run["name"] for run in json.load(open(sys.argv[1]))["benchmarks"] if not run.get("error_occurred")]
+missing = [case for case in sys.argv[2].split("|") if not any(re.match(case.rstrip("$"), name) for name in measured)]
+assert not missing, missing
+END
 
 # Ratios of known runs: a disturbed run and one of another state of the machine are dropped.
 cat >"$work/known.json" <<'END'
