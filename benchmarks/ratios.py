@@ -9,7 +9,8 @@ the CSV file have the columns benchmark, case, peer, ratio, low and high. A rati
 (or smaller, for the counters of COSTS); low and high are the quartiles.
 
 - The peer of a benchmark has its name and the part `peer:NAME`. Engines (`engine:NAME`) of one case have peers in common.
-- A pair is a run of ours and the peer's run that is nearest in time. The ratio is the median over pairs.
+- A pair is a run of ours and a run of the peer that are near in time; each run is in one pair at most. The ratio is the
+  median over pairs.
 - main.cpp measures a cache line's round trip between two cores before and after each run. A virtual machine may switch
   between cores that share a cache and cores that do not, and then runs at half or double speed. Runs with unequal round
   trips are dropped (counter `disturbed`), and no pair has runs with unequal ones.
@@ -109,14 +110,18 @@ def quantile(values, share):
 
 def ratios_of(ours, theirs, exact):
     """Returns {what: ratios of the pairs}. Exact counts do not depend on the machine's state."""
-    ratios = {}
-    for run in ours.runs + (ours.disturbed if exact else []):
-        near = [other for other in theirs.runs + (theirs.disturbed if exact else []) if exact or agree(run, other)]
-        if not near:
+    mine = ours.runs + (ours.disturbed if exact else [])
+    its = theirs.runs + (theirs.disturbed if exact else [])
+    near = sorted((abs(a.get("started_s", 0) - b.get("started_s", 0)), i, j)
+                  for i, a in enumerate(mine) for j, b in enumerate(its) if exact or agree(a, b))
+    ratios, paired, paired_others = {}, set(), set()
+    for _, i, j in near:
+        if i in paired or j in paired_others:
             continue
-        other = min(near, key=lambda each: abs(each.get("started_s", 0) - run.get("started_s", 0)))
-        for what, mine, its in speeds(run, other):
-            ratios.setdefault(what, []).append(mine / its)
+        paired.add(i)
+        paired_others.add(j)
+        for what, ours_is, theirs_is in speeds(mine[i], its[j]):
+            ratios.setdefault(what, []).append(ours_is / theirs_is)
     return ratios
 
 
