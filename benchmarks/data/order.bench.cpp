@@ -17,15 +17,8 @@
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 
 #include <data/samples.hpp>
+#include <data/xxh64.hpp>
 #include <suite.hpp>
-
-#if __has_include(<xxhash.h>)
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-#define LOCKSTEP_BENCH_XXHASH 1
-#else
-#define LOCKSTEP_BENCH_XXHASH 0
-#endif
 
 using namespace lockstep;
 using namespace lockstep_bench;

@@ -14,9 +14,9 @@ using namespace lockstep_bench;
 using pose_to_text::Clip;
 
 namespace {
-constexpr Index batch_size = 16, frames = 128, tokens = 32;
+constexpr Index frames = 128, tokens = 32;
 
-auto clips(pose_to_text::Sizes const& sizes) {
+auto clips(pose_to_text::Sizes const& sizes, Index batch_size) {
   std::vector<Clip> all;
   for (Index i = 0; i < batch_size; ++i) {
     Clip clip;
@@ -36,11 +36,14 @@ auto clips(pose_to_text::Sizes const& sizes) {
 }  // namespace
 
 void register_benchmarks() {
-  for (double const dropout : {0.1, 0.0}) {
+  auto const add_batch = [](std::string const& name, double dropout, Index batch_size) {
     pose_to_text::Sizes const sizes{.dropout = dropout};
-    auto const name = std::string("pose_step/width:256/layers:4+4") + (dropout > 0 ? "" : "/no_dropout");
     add_step(
-        name, [sizes] { return pose_to_text::PoseToText(sizes); }, [sizes] { return clips(sizes); });
-    add_step_peer(name, "pose_to_text.py", {"--dropout", std::to_string(dropout)});
-  }
+        name, [sizes] { return pose_to_text::PoseToText(sizes); }, [=] { return clips(sizes, batch_size); });
+    add_step_peer(name, "pose_to_text.py",
+                  {"--dropout", std::to_string(dropout), "--batch", std::to_string(batch_size)});
+  };
+  add_batch("pose_step/width:256/layers:4+4", 0.1, 16);
+  add_batch("pose_step/width:256/layers:4+4/no_dropout", 0, 16);
+  add_batch("pose_step/width:256/layers:4+4/batch:1", 0.1, 1);
 }

@@ -14,13 +14,12 @@ using namespace lockstep_bench;
 using video_classification::Clip;
 
 namespace {
-constexpr Index batch_size = 4;
-
-auto clips() {
+auto clips(Index batch_size) {
   video_classification::Sizes const sizes;
   std::vector<Clip> all;
-  for (int i = 0; i < batch_size; ++i) {
-    Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(sizes.frames * sizes.height * sizes.width)), i % 4};
+  for (Index i = 0; i < batch_size; ++i) {
+    Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(sizes.frames * sizes.height * sizes.width)),
+              static_cast<int>(i % 4)};
     for (std::size_t p = 0; p < clip.pixels.size(); ++p)
       clip.pixels[p] = static_cast<std::uint8_t>((p * 2654435761u) >> 16);
     all.push_back(std::move(clip));
@@ -30,7 +29,11 @@ auto clips() {
 }  // namespace
 
 void register_benchmarks() {
-  add_step(
-      "video_step/17x256x256", [] { return video_classification::VideoClassifier(); }, clips);
-  add_step_peer("video_step/17x256x256", "video_classification.py", {"--batch", std::to_string(batch_size)});
+  auto const add_batch = [](std::string const& name, Index batch_size) {
+    add_step(
+        name, [] { return video_classification::VideoClassifier(); }, [=] { return clips(batch_size); });
+    add_step_peer(name, "video_classification.py", {"--batch", std::to_string(batch_size)});
+  };
+  add_batch("video_step/17x256x256", 4);
+  add_batch("video_step/17x256x256/batch:1", 1);
 }

@@ -45,14 +45,15 @@ assert len(sums) == (12 if int(sys.argv[2]) > 1 else 0), sums
 assert all(0.99 < run["busbw"] / run["algbw"] < 1.01 for run in sums), "busbw is algbw with two ranks"
 END
 
-# A short case of each other benchmark, except those that take longer than the rest together without optimization
-# (activation_memory, pose_step, text_start, video_step), and layer_cost, which needs valgrind.
+# A short case of each other benchmark, except layer_cost, which needs valgrind.
 cases='file_locks/unlocked/processes:1|latency/first_batch|loader/tokens|torch_data/tiny|video_clips/.*/files:12'
 cases+='|trajectory_windows/.*/batch:1024|attention/forward|convolution/forward/3x3/depthwise|embedding/forward/ids:zipf'
 cases+='|touched_rows/backward/ids:uniform|gemm/weight_gradient/float32/.*/outputs:128|cross_entropy/.*/classes:4|group_norm/forward/rows:32'
 cases+='|layer_norm/forward|adamw/parameters:100000|start/processes:2|ctc/.*/rows:16|gru/.*:varied/rows:32/|row_exchange/ranks:2'
 cases+='|reproducible/ragged/shards:4|two_ranks/width:32/padded/manual'
-cases+='|activity_step/mode:flatten|step/width:128/ragged$|trajectory_step/ragged$'
+cases+='|activity_step/mode:flatten|step/width:128/ragged$|trajectory_step/ragged$|pose_step/.*/batch:1|video_step/.*/batch:1'
+cases+='|activation_memory/width:128/padded/no_dropout|text_start/open|order/index|order/resume|order/padding/token_budget'
+cases+='|prediction/ranks:2/width:32/padded/batch:4'
 grep -q '^pose_files/' <<<"$("$program" --benchmark_list_tests </dev/null 2>/dev/null)" && cases+='|pose_files/'
 LOCKSTEP_PEER_PYTHON=false "$program" --benchmark_filter="^($cases)" --benchmark_min_time=1x --benchmark_out="$work/all.json" \
   --benchmark_out_format=json </dev/null >"$work/shown.txt" 2>&1 || fail "a benchmark failed: $(tail -n 5 "$work/shown.txt")"
