@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <lockstep/core/philox.hpp>
+#include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 #include "clips.hpp"
@@ -31,6 +32,8 @@ class Augment {
     shift_ = has(Change::shift);
   }
 
+  /// Returns the extent of a changed clip, which has the size of the clip.
+  [[nodiscard]] static data::SampleExtent<Clip> extent(data::SampleExtent<Clip> const& clip) noexcept { return clip; }
   [[nodiscard]] Clip operator()(Clip clip, data::SampleKey const& key) const {
     auto const bits = key.random("video_classification.augment")(0);
     if (flip_ && bits[0] % 2 == 1)

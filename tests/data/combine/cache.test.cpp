@@ -108,6 +108,22 @@ TEST_CASE("groups are the dataset's") {
   CHECK(data::Cache{Counting{&reads}, 0}.fingerprint() == data::Cache{Counting{&reads}, 100}.fingerprint());
 }
 
+TEST_CASE("extents are the dataset's, and need no read") {
+  struct Direct {
+    std::atomic<int>* reads;
+    Index size() const { return 6; }
+    Sample get(Index i) const { return ++*reads, Sample{std::vector<std::int32_t>(static_cast<std::size_t>(i)), ""}; }
+    data::SampleExtent<Sample> extent(Index i) const { return {{i, 0}}; }
+  };
+  std::atomic<int> reads = 0;
+  data::Cache const cache{Direct{&reads}, 100};
+  CHECK(cache.extent(5) == data::extent_of(cache.get(5)));
+  CHECK(reads == 1);
+  CHECK(cache.extent(3).lengths[0] == 3);
+  CHECK(reads == 1);
+  static_assert(!data::detail::KnowsExtents<data::Cache<Counting>>);
+}
+
 TEST_CASE("memory of nested members counts, at any depth") {
   struct Part {
     std::string name;

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
+#include <lockstep/data/sample_extent.hpp>
 
 using namespace lockstep;
 
@@ -54,4 +56,31 @@ TEST_CASE("a function that draws random numbers gets the loader's key, also thro
   CHECK(noisy.get(3) == noisy.get(3, {0, 0, 3}));
   CHECK(noisy.get(3, {0, 1, 3}) != noisy.get(3));
   CHECK(doubled.get(2, {5, 6, 7}) == 2 * noisy.get(2, {5, 6, 7}));
+}
+
+TEST_CASE("extents of transformed samples are known if the function says them") {
+  using Numbers = std::vector<int>;
+  struct Sample {
+    Numbers values;
+  };
+  struct Direct {
+    Index size() const { return 5; }
+    Sample get(Index i) const { return {Numbers(static_cast<std::size_t>(i))}; }
+    data::SampleExtent<Sample> extent(Index i) const { return {{i}}; }
+  };
+  struct Unknown : Direct {
+    void extent(Index) const = delete;
+  };
+  struct Twice {
+    Sample operator()(Sample sample, data::SampleKey const&) const {
+      sample.values.resize(2 * sample.values.size());
+      return sample;
+    }
+    static data::SampleExtent<Sample> extent(data::SampleExtent<Sample> const& of) { return {{2 * of.lengths[0]}}; }
+  };
+  data::Transform const twice{Direct{}, Twice{}};
+  for (Index i = 0; i < 5; ++i) CHECK(twice.extent(i) == data::extent_of(twice.get(i)));
+  static_assert(data::detail::KnowsExtents<data::Transform<Direct, Twice>>);
+  static_assert(!data::detail::KnowsExtents<data::Transform<Unknown, Twice>>);
+  static_assert(!data::detail::KnowsExtents<data::Transform<Direct, Sample (*)(Sample)>>);
 }

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -23,6 +24,10 @@
 #include <doctest/doctest.h>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/combine/cache.hpp>
+#include <lockstep/data/combine/subset.hpp>
+#include <lockstep/data/combine/transform.hpp>
+#include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
 
@@ -659,8 +664,19 @@ TEST_CASE("the shapes of coming batches are known before samples are read, and b
     CHECK(all == 22);
     CHECK(shapes.size() > 3);
   };
+  struct Reversed {
+    static data::SampleExtent<Sample> extent(data::SampleExtent<Sample> const& of) { return of; }
+    Sample operator()(Sample sample, data::SampleKey const&) const {
+      std::reverse(sample.tokens.begin(), sample.tokens.end());
+      return sample;
+    }
+  };
   check(in_memory(41));
   check(Direct{41});
+  check(data::Cache{Direct{41}, 1000});
+  std::vector<Index> last(41);
+  std::iota(last.begin(), last.end(), Index{9});
+  check(data::Transform{data::Subset{data::Cache{Direct{50}, 1000}, last}, Reversed{}});
   auto const knows = [](auto const& loader) {
     return requires { loader.coming_shapes({}, 0, 0, 1, 1); };
   };

@@ -45,6 +45,7 @@ TEST_CASE("nine channels in order, labels from 0, subjects as groups") {
   CHECK(har.get(0).label == 4);
   CHECK(har.get(1).label == 0);
   REQUIRE(har.get(1).signals.size() == 128);
+  CHECK(har.extent(1) == data::extent_of(har.get(1)));
   CHECK(har.get(1).signals[127][0] == 627.5F);
   CHECK(har.get(0).signals[3][4] == 4003.5F);
   CHECK(har.get(1).signals[0][8] == 8500.5F);

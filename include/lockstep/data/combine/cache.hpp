@@ -93,6 +93,9 @@ class Cache : public detail::DatasetAdapter<Source> {
   }
 
   [[nodiscard]] Sample get(Index i) const { return read(dataset_, i); }
+  [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires detail::KnowsExtents<Source> {
+    return dataset_.extent(i);
+  }
   /// Returns a reader for one worker. Valid while this dataset lives.
   [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this, dataset_); }
   /// Returns the bytes of the budget that are still free.

@@ -44,7 +44,7 @@ class Subset {
   }
   /// Returns the number of a sample in the whole dataset.
   [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
-  [[nodiscard]] SampleExtent<SampleOf<Source>> extent(Index i) const requires detail::ReadsInPlace<Source> {
+  [[nodiscard]] SampleExtent<SampleOf<Source>> extent(Index i) const requires detail::KnowsExtents<Source> {
     return dataset_.extent(original(i));
   }
   void read_into(Index i, Row<SampleOf<Source>> row) const requires detail::ReadsInPlace<Source> {

@@ -9,6 +9,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
+#include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -16,6 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Applies a function to a dataset's samples: get(i) = function(dataset.get(i)), computed on each call. InMemoryDataset
 /// keeps the results. Several threads call the function at once. A function that also takes a SampleKey can draw from
 /// it, for augmentation. Without a loader, it gets the key of epoch 0 and position i.
+///
+/// A function object may have `extent(SampleExtent of the sample)`, which returns the extent of its result, for all
+/// keys. Passes of a GPU can then be recorded before the first step, if the dataset knows its extents.
 template <Dataset Source, class Function>
 class Transform : public detail::DatasetAdapter<Source> {
   using Adapter = detail::DatasetAdapter<Source>;
@@ -26,6 +30,9 @@ class Transform : public detail::DatasetAdapter<Source> {
       "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset: it takes one "
       "by value or const&, optionally a data::SampleKey const& to draw random numbers from, and returns the "
       "transformed sample");
+  static constexpr bool knows_extents = detail::KnowsExtents<Source> && requires(Function const& function) {
+    function.extent(SampleExtent<SampleOf<Source>>());
+  };
 
  public:
   using Worker = detail::AdapterWorker<Transform, Source>;
@@ -36,6 +43,8 @@ class Transform : public detail::DatasetAdapter<Source> {
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<Source>) {
     return read(dataset_, i, key);
   }
+  /// Returns the extent of a transformed sample.
+  [[nodiscard]] auto extent(Index i) const requires knows_extents { return function_.extent(dataset_.extent(i)); }
   /// Returns the next sample of a stream's lane, as Streamed::take.
   [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<Source> {
     std::optional<std::remove_cvref_t<decltype(get(Index{}))>> out;

@@ -16,11 +16,16 @@
 // Operations that datasets made of other datasets forward to them.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
+/// Offers extents of samples that were not read.
+template <class Source>
+concept KnowsExtents = Dataset<Source> && requires(Source const& dataset, Index i) {
+  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<Source>>>;
+};
+
 /// Offers extents and reads samples directly into rows. A collate may not support this.
 template <class Source>
-concept ReadsInPlace = Dataset<Source> && Aggregate<SampleOf<Source>> &&
+concept ReadsInPlace = KnowsExtents<Source> && Aggregate<SampleOf<Source>> &&
     requires(Source const& dataset, Index i, Row<SampleOf<Source>> row) {
-  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<Source>>>;
   dataset.read_into(i, row);
 };
 

@@ -21,6 +21,7 @@
 #include <lockstep/core/processors.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
@@ -49,6 +50,8 @@ class UciHarDataset {
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(shared_->labels.size()); }
   [[nodiscard]] HarSample get(Index i) const;
+  /// Returns the extent of every sample.
+  [[nodiscard]] static SampleExtent<HarSample> extent(Index) noexcept { return {{length}}; }
   /// Returns the label of sample i, without reading its signals.
   [[nodiscard]] std::int32_t label(Index i) const noexcept { return shared_->labels[static_cast<std::size_t>(i)]; }
   /// Returns file and line of the label: "har/train/y_train.txt:17".

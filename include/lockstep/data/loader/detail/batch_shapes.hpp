@@ -13,6 +13,7 @@
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/loader/detail/loader_slot.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/split.hpp>
@@ -52,9 +53,7 @@ consteval bool has_strings() {
 /// Data that know the lengths of samples without reading them, or whose samples are in memory.
 template <class Source, class CollateType>
 concept KnowsLengths = SampleExtent<SampleOf<Source>>::count == 0 || LoaderShard<Source, CollateType>::is_in_memory ||
-                       (!DrawsSamples<Source> && requires(Source const& dataset, Index i) {
-                         { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<Source>>>;
-                       });
+                       KnowsExtents<Source>;
 
 /// Data and a collate whose batches have shapes that are known before a sample is read.
 template <class Source, class CollateType>
