@@ -37,6 +37,7 @@ enum ncclResult_t {
   ncclRemoteError = 6,
   ncclInProgress = 7,
 };
+inline ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
 enum ncclDataType_t {
   ncclInt8 = 0,
   ncclUint8 = 1,

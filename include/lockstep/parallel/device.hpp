@@ -11,6 +11,7 @@
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/parallel/device_facts.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -78,7 +79,7 @@ concept RunsRecordings = requires(Candidate& device, detail::AnyContext& context
 };
 
 /// Requires times of the queued work: `now()`, a TimePoint; `add_phase` and `take_phases`, which sum phases; `trace`,
-/// which also records them; `begin_pass`, `end_pass` and `take_work`, which measure a GPU's passes.
+/// which also records them; `begin_pass`, `end_pass` and `take_work`, which measure a GPU's passes; and `facts`.
 template <class Candidate>
 concept MeasuresWork = requires(Candidate& device, double PhaseSeconds::*phase, typename Candidate::TimePoint time,
                                 Timeline* timeline) {
@@ -89,6 +90,7 @@ concept MeasuresWork = requires(Candidate& device, double PhaseSeconds::*phase, 
   device.begin_pass(true);
   device.end_pass(time, time, false);
   { device.take_work(0.0) } -> std::same_as<DeviceWork>;
+  { device.facts() } -> std::same_as<DeviceFacts>;
 };
 
 /// Requires the loss of a step in the device's memory: `begin_step` resets it, `add_loss` adds a batch's, `change_loss`

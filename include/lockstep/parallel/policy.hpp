@@ -30,6 +30,15 @@ enum class AttentionKernels {
   cudnn,  ///< cuDNN's fused kernels if it has them for a pass, otherwise Lockstep's; needs lockstep::cudnn
 };
 
+/// Returns the value's name, as in run.json.
+[[nodiscard]] constexpr char const* name(MatmulPrecision precision) noexcept {
+  return precision == MatmulPrecision::tf32 ? "tf32" : "float32";
+}
+/// Returns the value's name, as in run.json and in flags.
+[[nodiscard]] constexpr char const* name(AttentionKernels kernels) noexcept {
+  return kernels == AttentionKernels::cudnn ? "cudnn" : "own";
+}
+
 /// Resources of one replica.
 struct Place {
   int threads = 1;                                              ///< threads on the host

@@ -12,6 +12,7 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/parallel/device_facts.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -101,6 +102,8 @@ class AnySession {
   [[nodiscard]] virtual PhaseSeconds take_phases() = 0;
   /// Returns the work of the first device's passes since the last call; empty on the CPU. Waits for the device.
   [[nodiscard]] virtual DeviceWork take_work() = 0;
+  /// Returns the facts about the first device and its passes so far; empty on the CPU, which is the default.
+  [[nodiscard]] virtual DeviceFacts device_facts() { return {}; }
   /// Returns facts for the run record.   @collective with several processes
   [[nodiscard]] virtual SessionReport report() = 0;
 

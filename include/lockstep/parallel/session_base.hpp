@@ -41,6 +41,7 @@ class ReplicaSession : public AnySession {
 
   void trace(std::span<Timeline* const> devices, Timeline*) override;
   [[nodiscard]] DeviceWork take_work() override;
+  [[nodiscard]] DeviceFacts device_facts() override;
 
  protected:
   /// A function of a shard's number and its replica.
@@ -153,6 +154,16 @@ DeviceWork ReplicaSession<Replica>::take_work() {
       if (auto const taken = replica.take_work(); shard == 0) work = taken;
     });
   return work;
+}
+
+template <class Replica>
+[[gnu::cold]] DeviceFacts ReplicaSession<Replica>::device_facts() {
+  DeviceFacts facts;
+  if constexpr (!Space::host_accessible)
+    each([&](int shard, Replica& replica) {
+      if (shard == 0) facts = replica.device_facts();
+    });
+  return facts;
 }
 
 }  // namespace detail

@@ -137,6 +137,7 @@ struct Outcome {
   std::vector<parallel::BucketTimes> buckets = {};
   Index rehearsed = 0, replays = 0;
   std::vector<int> made = {};  // recordings and plans after each step
+  parallel::DeviceFacts gpu = {};
 };
 
 template <class Model = Classifier, class Policy>
@@ -166,7 +167,8 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
           record.session.buckets,
           record.rehearsed_shapes,
           record.work.replays,
-          losses.made};
+          losses.made,
+          record.gpu};
 }
 
 Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0,
@@ -402,9 +404,59 @@ TEST_CASE("TF32 changes matrix products of floats slightly") {
 #if defined(LOCKSTEP_CUDA_EMULATION)
   CHECK(rounded.values != exact.values);  // a GPU may have no faster algorithm for such small shapes
 #endif
+  CHECK(exact.gpu.matmul_precision == "float32");
+  CHECK(rounded.gpu.matmul_precision == "tf32");
   REQUIRE(rounded.losses.size() == exact.losses.size());
   for (std::size_t i = 0; i < exact.losses.size(); ++i)  // each product is rounded by at most 2^-9 of its terms
     CHECK(std::abs(rounded.losses[i] - exact.losses[i]) <= 0.02 * std::abs(exact.losses[i]));
+}
+
+TEST_CASE("a run records its GPU and the libraries that it used") {
+  if (!lockstep_test::has_gpu("facts about a GPU")) return;
+  auto const gpu = fit(parallel::OnCuda{parallel::SingleDevice{}}).gpu;
+  auto const& libraries = gpu.libraries;
+  CHECK_FALSE(gpu.name.empty());
+  CHECK(gpu.compute_capability.find('.') != std::string::npos);
+  REQUIRE(libraries.size() >= 3);
+  CHECK(libraries[0].first == "driver");
+  CHECK(libraries[1].first == "cuda");
+  CHECK(libraries[2].first == "cublaslt");
+  for (auto const& [name, version] : libraries) CHECK(version.find('.') != std::string::npos);
+  CHECK(gpu.attention_kernels == "own");
+  CHECK(gpu.attention_by_cudnn + gpu.attention_not_by_cudnn == 0);
+  CHECK(fit(parallel::SingleDevice{.threads = 1}).gpu.libraries.empty());
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  CHECK(gpu.name == "Emulated GPU");
+  CHECK(gpu.compute_capability == "9.0");
+  CHECK(libraries[1].second == "12.4");
+  CHECK(libraries[2].second == "13.0.0");
+#endif
+#if defined(LOCKSTEP_NCCL_EMULATION)
+  launch::run({.threads = 1}, [&](launch::World& world) {
+    auto const over_nccl = fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world)}}).gpu;
+    CHECK(over_nccl.libraries.back() == std::pair<std::string, std::string>{"nccl", "2.28.9"});
+    return 0;
+  });
+#endif
+}
+
+TEST_CASE("ranks with other kernels or another precision on their GPUs are refused") {
+  if (!lockstep_test::has_gpu("training on CUDA")) return;
+  using parallel::AttentionKernels, parallel::MatmulPrecision;
+  auto const on_two = [](MatmulPrecision precision, AttentionKernels attention) {
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      bool const first = world.rank == 0;
+      fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1},
+                           {},
+                           first ? MatmulPrecision::float32 : precision,
+                           first ? AttentionKernels::own : attention});
+      return 0;
+    });
+  };
+  CHECK_THROWS_WITH_AS(on_two(MatmulPrecision::tf32, AttentionKernels::own),
+                       doctest::Contains("matrix products of floats"), CollectiveMismatch);
+  CHECK_THROWS_WITH_AS(on_two(MatmulPrecision::float32, AttentionKernels::cudnn),
+                       doctest::Contains("attention kernels"), CollectiveMismatch);
 }
 
 #if !defined(LOCKSTEP_CUDNN)

@@ -159,6 +159,29 @@ TEST_CASE("start-up is separate, and only a GPU has the work of a GPU") {
   CHECK(json.at("gpu").at("busy_ms").number() == 2);
   CHECK(json.at("gpu").at("kernels").number() == 100);
   CHECK(json.at("gpu").at("product_ms").number() == 0);
+  CHECK(json.at("gpu").find("name") == nullptr);
+  r.gpu = {.name = "NVIDIA H200",
+           .compute_capability = "9.0",
+           .libraries = {{"cuda", "13.0"}, {"cudnn", "9.19.0"}},
+           .matmul_precision = "tf32",
+           .attention_kernels = "own"};
+  auto const gpu = [&] { return json::parse(train::run_json(r, {}), "run.json").at("gpu"); };
+  CHECK(gpu().at("name").string() == "NVIDIA H200");
+  CHECK(gpu().at("compute_capability").string() == "9.0");
+  CHECK(gpu().at("libraries").at("cuda").string() == "13.0");
+  CHECK(gpu().at("libraries").at("cudnn").string() == "9.19.0");
+  CHECK(gpu().at("matmul_precision").string() == "tf32");
+  CHECK(gpu().at("attention").at("kernels").string() == "own");
+  CHECK(gpu().at("attention").find("passes_by_cudnn") == nullptr);
+  CHECK(gpu().at("attention").find("reason") == nullptr);
+  r.gpu.attention_kernels = "cudnn";
+  r.gpu.attention_by_cudnn = 30;
+  r.gpu.attention_not_by_cudnn = 2;
+  r.gpu.attention_reason = "the layout is ragged";
+  CHECK(gpu().at("attention").at("kernels").string() == "cudnn");
+  CHECK(gpu().at("attention").at("passes_by_cudnn").integer() == 30);
+  CHECK(gpu().at("attention").at("passes_not_by_cudnn").integer() == 2);
+  CHECK(gpu().at("attention").at("reason").string() == "the layout is ragged");
 }
 
 TEST_CASE("without evaluations or steps a run omits them") {

@@ -60,6 +60,11 @@ class NcclCommunicator {
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return "nccl"; }
+  /// Returns the version of NCCL, such as 22809 for 2.28.9, or 0 if it is unknown.
+  [[nodiscard]] static int version() noexcept {
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+  }
   /// Returns the number of the GPU among those that the process sees. It must be current in every call.
   [[nodiscard]] int gpu() const noexcept { return self_->gpu(); }
 

@@ -57,6 +57,8 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Values in padding must be finite. Do not change it between a call of `forward_scratch` or `scratch` and the pass.
   /// @throws ConfigError if lockstep::cudnn is not linked
   static void use_cudnn(Stream stream, bool use);
+  /// Returns the version of the linked cuDNN, such as 91900 for 9.19.0, or 0 if lockstep::cudnn is not linked.
+  [[nodiscard]] static Index cudnn_version() noexcept;
   [[nodiscard]] static AttentionPasses passes(Stream stream);
 
   /// If cuDNN computes the pass, the first call for a shape plans it, which takes about half a second.

@@ -54,6 +54,9 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// tensor cores; sums stay in float. Off by default. Products in other types do not change.
   static void allow_tf32(Stream stream, bool allow);
 
+  /// Returns the version of cuBLASLt, such as 130101 for 13.1.1.
+  [[nodiscard]] static Index library_version() noexcept;
+
   /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far.
   /// Later products use the fastest. The measurement uses matrices of its own. A kind whose matrices do not fit into
   /// device memory keeps its algorithm. Waits for the stream.

@@ -8,12 +8,13 @@
 #include <lockstep/core/error.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
-namespace detail {
 
-/// Returns "13.0" for 13000.
+/// Returns CUDA's name of a version, such as "13.0" for 13000.
 [[nodiscard]] inline std::string cuda_version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
+
+namespace detail {
 
 /// Returns a remedy for an error that the program did not cause, after a semicolon; empty if there is none.
 [[nodiscard]] inline std::string cuda_remedy(cudaError_t status) {

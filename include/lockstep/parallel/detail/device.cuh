@@ -109,7 +109,8 @@ class Device<CudaSpace> {
   template <class Batch>
   using DeviceBatch = typename DeviceBatchOf<Batch>::type;
 
-  explicit Device(Place const& place) : gpu_(entered(place.gpu)) {
+  explicit Device(Place const& place)
+      : gpu_(entered(place.gpu)), matmul_precision_(place.matmul_precision), attention_(place.attention) {
     if (place.matmul_precision == MatmulPrecision::tf32) kernel::Gemm<CudaSpace>::allow_tf32(stream(), true);
     if (place.attention == AttentionKernels::cudnn) kernel::Attention<CudaSpace>::use_cudnn(stream(), true);
   }
@@ -277,6 +278,35 @@ class Device<CudaSpace> {
     return load_.take(pass_bytes);
   }
 
+  /// Returns the GPU's name, the versions of its libraries, and the kernels that computed.
+  [[nodiscard]] DeviceFacts facts() const {
+    enter();
+    DeviceFacts facts{.matmul_precision = name(matmul_precision_), .attention_kernels = name(attention_)};
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, gpu_) == cudaSuccess)
+      facts.name = properties.name;
+    else
+      static_cast<void>(cudaGetLastError());  // the name stays unknown
+    int driver = 0, runtime = 0, major = 0, minor = 0;
+    memory::check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu_),
+                       "cudaDeviceGetAttribute");
+    memory::check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu_),
+                       "cudaDeviceGetAttribute");
+    facts.compute_capability = std::to_string(major) + "." + std::to_string(minor);
+    memory::check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    memory::check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+    facts.libraries = {{"driver", memory::cuda_version(driver)},
+                       {"cuda", memory::cuda_version(runtime)},
+                       {"cublaslt", version_text(kernel::Gemm<CudaSpace>::library_version())}};
+    if (auto const cudnn = kernel::Attention<CudaSpace>::cudnn_version(); cudnn > 0)
+      facts.libraries.emplace_back("cudnn", version_text(cudnn));
+    auto const passes = kernel::Attention<CudaSpace>::passes(stream());
+    facts.attention_by_cudnn = passes.by_cudnn;
+    facts.attention_not_by_cudnn = passes.not_by_cudnn;
+    facts.attention_reason = passes.reason;
+    return facts;
+  }
+
   void begin_step() {
     if (clock_.is_full()) clock_.read_times();
     memory::check_cuda(cudaMemsetAsync(totals_.data(), 0, 2 * sizeof(double), stream().get()), "cudaMemsetAsync");
@@ -380,6 +410,8 @@ class Device<CudaSpace> {
   [[nodiscard]] double* on_host(int at) const noexcept { return reinterpret_cast<double*>(pinned_.data()) + at; }
 
   int gpu_;
+  MatmulPrecision matmul_precision_;
+  AttentionKernels attention_;
   memory::Scratch<> shown_;
   memory::Buffer<double, CudaSpace> totals_{4, memory::CudaResource{}};  // own and summed loss, with their weights
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));

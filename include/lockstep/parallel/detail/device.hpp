@@ -12,6 +12,7 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/parallel/device.hpp>
+#include <lockstep/parallel/device_facts.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -92,6 +93,7 @@ class Device<HostSpace> {
   void begin_pass(bool) const noexcept {}
   void end_pass(TimePoint, TimePoint, bool) const noexcept {}
   [[nodiscard]] DeviceWork take_work(double) const noexcept { return {}; }
+  [[nodiscard]] DeviceFacts facts() const { return {}; }
 
   /// Resets the loss.
   void begin_step() noexcept { loss_ = {}; }

@@ -271,6 +271,12 @@ struct DistributedDataParallel {
       phases.backward -= inside;
       return phases;
     }
+    [[nodiscard, gnu::cold]] DeviceFacts device_facts() override {
+      auto facts = Base::device_facts();
+      if constexpr (requires { Communicator::version(); })
+        facts.libraries.emplace_back(communicator_.name(), detail::version_text(Communicator::version()));
+      return facts;
+    }
     [[nodiscard, gnu::cold]] SessionReport report() override {
       std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
       peak[static_cast<std::size_t>(communicator_.rank())] =
@@ -455,6 +461,11 @@ struct DistributedDataParallel {
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
       agreement.add("shards of a micro-step", Index{policy.all_shards()});
       agreement.add(describe_distributed(policy));
+      if constexpr (!Space::host_accessible) {
+        auto const place = policy.place(0);
+        agreement.add("matrix products of floats", parallel::name(place.matmul_precision));
+        agreement.add("attention kernels", parallel::name(place.attention));
+      }
       agreement.check(policy.communicator);
       return policy.communicator;
     }

@@ -34,8 +34,8 @@ void write_setting(json::Writer& out, std::string_view text);
 
 void write_phases(json::Writer& out, RunRecord const& record);
 
-/// Writes the work of an average step on a GPU.
-void write_gpu(json::Writer& out, parallel::DeviceStep const& step);
+/// Writes a GPU, the kernels that computed on it, and the work of an average step.
+void write_gpu(json::Writer& out, parallel::DeviceFacts const& facts, parallel::DeviceStep const& step);
 
 void write_ranks(json::Writer& out, RunRecord const& record);
 

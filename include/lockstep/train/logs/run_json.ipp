@@ -36,10 +36,25 @@ LOCKSTEP_COLD_INLINE void write_phases(json::Writer& out, RunRecord const& recor
   out.end_object();
 }
 
-LOCKSTEP_COLD_INLINE void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
+LOCKSTEP_COLD_INLINE void write_gpu(json::Writer& out, parallel::DeviceFacts const& facts,
+                                    parallel::DeviceStep const& step) {
   out.key("gpu").begin_object().member("replayed", step.replayed).member("queue_ms", step.queue_ms);
   out.member("busy_ms", step.busy_ms).member("kernels", step.kernels).member("product_ms", step.product_ms);
-  out.member("memory_ms", step.memory_ms).end_object();
+  out.member("memory_ms", step.memory_ms);
+  if (!facts.libraries.empty()) {
+    out.member("name", facts.name).member("compute_capability", facts.compute_capability);
+    out.key("libraries").begin_object();
+    for (auto const& [library, version] : facts.libraries) out.member(library, version);
+    out.end_object().member("matmul_precision", facts.matmul_precision);
+    out.key("attention").begin_object().member("kernels", facts.attention_kernels);
+    if (facts.attention_by_cudnn + facts.attention_not_by_cudnn > 0) {
+      out.member("passes_by_cudnn", facts.attention_by_cudnn);
+      out.member("passes_not_by_cudnn", facts.attention_not_by_cudnn);
+    }
+    if (!facts.attention_reason.empty()) out.member("reason", facts.attention_reason);
+    out.end_object();
+  }
+  out.end_object();
 }
 
 LOCKSTEP_COLD_INLINE void write_ranks(json::Writer& out, RunRecord const& record) {
@@ -135,7 +150,7 @@ LOCKSTEP_COLD_INLINE std::string run_json(RunRecord const& record, RunLabels con
       .member("p95", record.step_quantile(0.95) * 1e3);
   out.end_object().member("epoch_seconds", record.epoch_seconds);
   detail::write_phases(out, record);
-  if (auto const step = record.device_step(); step.kernels > 0) detail::write_gpu(out, step);
+  if (auto const step = record.device_step(); step.kernels > 0) detail::write_gpu(out, record.gpu, step);
   if (record.ranks.size() > 1) detail::write_ranks(out, record);
   if (!record.loads.empty() && record.loads[0].cores > 0) detail::write_loads(out, record);
   detail::write_buckets(out, record);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/parallel/device_facts.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/distributed_options.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -66,6 +67,7 @@ struct RunRecord : parallel::DistributedOptions {
   double data_wait_seconds = 0;
   parallel::PhaseSeconds phases;   ///< of the whole run
   parallel::DeviceWork work;       ///< of this process's first GPU, since the last resume
+  parallel::DeviceFacts gpu;       ///< this process's first GPU; empty on the CPU
   std::vector<RankSeconds> ranks;  ///< by rank
   RankLoad load;                   ///< of this rank
   std::vector<RankLoad> loads;     ///< by rank

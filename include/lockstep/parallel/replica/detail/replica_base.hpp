@@ -151,6 +151,8 @@ class ReplicaBase {
     return device_.take_work(5 * static_cast<double>(context_.activation_bytes()) +
                              3 * static_cast<double>(bytes_of(size())));
   }
+  /// Returns the facts about a GPU; empty on the CPU.
+  [[nodiscard]] DeviceFacts device_facts() const { return device_.facts(); }
   /// Returns the bytes of values, their shadow, gradients, sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return bytes_per_element * static_cast<std::size_t>(size()) + shard_sum_.bytes() + context_.activation_bytes();

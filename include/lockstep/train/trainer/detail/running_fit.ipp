@@ -214,6 +214,7 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
 LOCKSTEP_INLINE RunRecord RunningFit::finish() {
   record_.phases = session_.take_phases();
   record_.work = session_.take_work();
+  record_.gpu = session_.device_facts();
   if (measures_load()) load_.end(record_.load, loader_.stats(), record_.threads);
   record_.loads = loads_of_ranks(session_, record_, rank_);
   // Last collective: after it a rank may exit, as the run is saved.
