@@ -68,7 +68,7 @@ struct Options : parallel::DistributedOptions {
   data::OnFailure on_failure = data::OnFailure::raise;  ///< treatment of a sample that cannot be read
   std::optional<double> bucket_cap_mb;                  ///< unset: measured
   Index check_replicas_every = 0;                       ///< optimizer steps; 0: never
-  bool autotune_gemm = false;  ///< on GPUs: choose the fastest GEMM algorithms after the first step
+  bool autotune_gemm = false;                           ///< on GPUs: choose the fastest GEMM algorithms at the start
   Index shapes_ahead = 16;     ///< on GPUs: shapes of batches that are recorded before the first step
   int reproducible = 0;        ///< shards per micro-step for any ranks and devices; 0: one per device
   std::uint64_t seed = 1;

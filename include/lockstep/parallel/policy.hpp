@@ -110,6 +110,12 @@ struct MicroStep {
   bool stop = false;      ///< with `last`: this process requests a stop after the step
 };
 
+/// Result of Replica::rehearse.
+enum class Rehearse {
+  plans,       ///< memory, and plans of matrix products
+  recordings,  ///< also recordings
+};
+
 /// Values that change with each optimizer step.
 struct UpdateSettings {
   Index step = 1;  ///< number of the step, from 1

@@ -184,13 +184,14 @@ class SessionBase : public detail::ReplicaSession<typename Replica::Base> {
   /// the first step: see Replica::rehearse. `steps` are the kinds of micro-steps, in a step's order. Not collective.
   /// @returns the number of shapes whose passes are recorded on the first device; 0 on the host
   template <class Batch>
-  [[nodiscard, gnu::cold]] Index rehearse(std::span<Batch const> batches, std::span<MicroStep const> steps) {
+  [[nodiscard, gnu::cold]] Index rehearse(std::span<Batch const> batches, std::span<MicroStep const> steps,
+                                          Rehearse makes = Rehearse::recordings) {
     Index recorded = 0;
     static_cast<Session&>(*this).for_each_shard([&](int shard, Replica& replica) {
       if (shard % replica.shards() > 0) return;  // shards in turns run equal passes
       std::vector<typename Replica::PassKind> kinds;
       for (auto const& step : steps) kinds.push_back(static_cast<Session&>(*this).pass_kind(step));
-      auto const count = replica.rehearse(batches, kinds);
+      auto const count = replica.rehearse(batches, kinds, makes);
       if (shard == 0) recorded = count;
     });
     return recorded;

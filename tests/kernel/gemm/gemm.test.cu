@@ -173,7 +173,8 @@ TEST_CASE(
     CHECK(product(second, x) == c);
   }
   CHECK(product(second, cases[1], &bias) == product(first, cases[1], &bias));
-  CHECK(Gemm<CudaSpace>::choose_by_time(lockstep::memory::CudaStream().view()).find('\n') == choices.find('\n'));
+  CHECK(Gemm<CudaSpace>::choose_by_time(lockstep::memory::CudaStream().view()).empty());
+  CHECK(Gemm<CudaSpace>::library_version() >= 120000);
 }
 
 TEST_CASE("choices of GEMM algorithms from another machine are ignored, damaged ones refused with their line") {

@@ -376,14 +376,14 @@ TEST_CASE("GEMM algorithms chosen by time are equal on all ranks, and a checkpoi
 #if defined(LOCKSTEP_CUDA_EMULATION)
   auto const plain = on_one({});
   cuda_emulation::lt_second_is_fastest = true;
-  auto const whole = on_one({.autotune_gemm = true});
+  auto const whole = on_one({.autotune_gemm = true, .shapes_ahead = 0});
   CHECK(whole.losses[0] == plain.losses[0]);  // the first step precedes the choice
   CHECK(whole.values != plain.values);
 #endif
-  FitOptions const timed{.check_replicas_every = 1, .autotune_gemm = true};
+  FitOptions const timed{.check_replicas_every = 1, .autotune_gemm = true, .shapes_ahead = 0};
   auto const ddp = fit_on_ranks(2, timed);
   auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}}, Classifier(), 0.1, timed);
-  on_one({.max_steps = 5, .checkpoints = {.folder = folder / "saved"}, .autotune_gemm = true});
+  on_one({.max_steps = 5, .checkpoints = {.folder = folder / "saved"}, .autotune_gemm = true, .shapes_ahead = 0});
 #if defined(LOCKSTEP_CUDA_EMULATION)
   CHECK(ddp.values == dp.values);  // on a GPU two runs may choose differently
   cuda_emulation::lt_second_is_fastest = false;
@@ -391,6 +391,42 @@ TEST_CASE("GEMM algorithms chosen by time are equal on all ranks, and a checkpoi
   FitOptions const resume{.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}};
   auto const rest = on_one(resume);
   CHECK(on_one(resume).values == rest.values);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  CHECK(rest.values == whole.values);
+#endif
+}
+
+TEST_CASE("GEMM algorithms are chosen before passes are recorded ahead, and a checkpoint stores them") {
+  if (!lockstep_test::has_gpu("products chosen by time before the first step")) return;
+  using parallel::OnCuda;
+  lockstep_test::TemporaryFolder const folder;
+  FitOptions const timed{.epochs = 12, .evaluate_every_epochs = 12, .autotune_gemm = true};
+  auto const on_one = [](FitOptions const& options, std::stop_source* asks = nullptr) {
+    return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, options, asks, {.multiple = 4});
+  };
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  auto const plain = on_one({.epochs = 12, .evaluate_every_epochs = 12});
+  cuda_emulation::lt_second_is_fastest = true;
+#endif
+  auto const whole = on_one(timed);
+  CHECK(whole.rehearsed == 3);
+  auto const on_ranks = fit_on_ranks(2, timed, 0, {.multiple = 4});  // equal on all ranks
+  CHECK(on_ranks.rehearsed > 0);
+  auto before = timed;
+  before.checkpoints = {.folder = folder / "saved"};
+  std::stop_source asks;
+  on_one(before, &asks);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  CHECK(whole.losses[1] != plain.losses[1]);       // the choice precedes the first step's backward
+  CHECK(whole.replays == plain.replays);           // and the recordings,
+  CHECK(whole.made.back() == whole.made.front());  // which stay
+  cuda_emulation::lt_second_is_fastest = false;
+#endif
+  auto after = timed;
+  after.autotune_gemm = false;
+  after.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")};
+  auto const rest = on_one(after);
+  CHECK(rest.rehearsed == 3);
 #if defined(LOCKSTEP_CUDA_EMULATION)
   CHECK(rest.values == whole.values);
 #endif

@@ -60,7 +60,7 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far.
   /// Later products use the fastest. The measurement uses matrices of its own. A kind whose matrices do not fit into
   /// device memory keeps its algorithm. Waits for the stream.
-  /// @returns the choices, for `take_choices` on other streams of such a GPU and in later runs
+  /// @returns the choices, for `take_choices` on other streams of such a GPU and in later runs; empty without products
   /// @determinism not promised: two runs may choose differently and differ in bits; equal choices make their results
   /// equal
   /// @throws CudaError

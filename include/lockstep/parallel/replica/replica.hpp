@@ -64,17 +64,18 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
       return Base::Device::max_recordings / (Base::Device::batch_addresses * std::max<std::size_t>(kinds, 1));
   }
   /// Makes memory, plans and recordings for batches of these shapes, in a GPU's memory: runs the kinds of passes once
-  /// on each batch, then records them for each address that such a batch can have. Order the batches by size, the
-  /// largest first, and the kinds as in a step. Parameters and buffers are unchanged; gradients and loss are undefined
-  /// until the next step begins.
+  /// on each batch, then records them for each address that such a batch can have, unless `makes` is plans. Order the
+  /// batches by size, the largest first, and the kinds as in a step. Parameters and buffers are unchanged; gradients
+  /// and loss are undefined until the next step begins.
   /// @returns the number of batches whose passes are recorded; less than all if passes cannot be recorded
   /// @throws CudaError, such as for insufficient memory
   template <class Batch>
   [[nodiscard, gnu::cold]] Index rehearse([[maybe_unused]] std::span<Batch const> batches,
-                                          [[maybe_unused]] std::vector<PassKind> const& kinds) {
+                                          [[maybe_unused]] std::vector<PassKind> const& kinds,
+                                          [[maybe_unused]] Rehearse makes = Rehearse::recordings) {
     if constexpr (!Space::host_accessible)
       if constexpr (std::equality_comparable<DeviceBatch<Batch>>)
-        if (!this->traced_) return detail::Rehearsal<Replica>(*this).run(batches, kinds);
+        if (!this->traced_) return detail::Rehearsal<Replica>(*this).run(batches, kinds, makes);
     return 0;
   }
 

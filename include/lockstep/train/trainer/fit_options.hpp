@@ -35,8 +35,9 @@ struct FitOptions {
   train::Checkpoints checkpoints{};  ///< where the run saves and resumes
   std::stop_token stop{};            ///< if any rank requests a stop, all ranks save and stop after the same step
   std::vector<train::Observer*> observers{};
-  /// Chooses the fastest of the library's GEMM algorithms on GPUs after the first step. Rank 0 times them, all ranks
-  /// use its choice, and checkpoints keep it. Results then differ in bits from run to run.
+  /// Chooses the fastest of the library's GEMM algorithms on GPUs: before the first step for the products of
+  /// `shapes_ahead`, or else after it for its own. Rank 0 times them, all ranks use its choice, and checkpoints keep
+  /// it. Results then differ in bits from run to run.
   bool autotune_gemm = false;
   /// Largest number of shapes of batches for which a GPU's memory, plans and recordings are made before the first step;
   /// 0: none. Results have the same bits.

@@ -176,8 +176,8 @@ LOCKSTEP_COLD_INLINE OptionList describe(FitOptions& options) {
            .flag = {.names = "--timed-products,--autotune-gemm",
                     .heading = parallelism,
                     .help =
-                        "Choose the fastest algorithm of each matrix product after the first step, on GPUs; results "
-                        "then differ from run to run",
+                        "Choose the fastest algorithm of each matrix product at the start, on GPUs; results then "
+                        "differ from run to run",
                     .compared = Compared::no}},
           {.name = "shapes_ahead",
            .variable = options.shapes_ahead,

@@ -315,7 +315,14 @@ class Trainer {
                                                                  plan.begin(steps), plan.before.epochs + plan.epochs);
     if constexpr (!Space::host_accessible) {  // while the loader makes its first batches
       auto const began = Clock::seconds();
-      fit.add_rehearsal(train::detail::rehearse(session_, loader, plan, steps, split(), options), began);
+      auto const rehearse = [&](parallel::Rehearse makes) {
+        return train::detail::rehearse(session_, loader, plan, steps, split(), options, makes);
+      };
+      if (fit.chooses_gemm_algorithms()) {  // recordings keep the algorithms
+        static_cast<void>(rehearse(parallel::Rehearse::plans));
+        fit.choose_gemm_algorithms();
+      }
+      fit.add_rehearsal(rehearse(parallel::Rehearse::recordings), began);
     }
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
     while (!fit.is_complete() && !fit.record().stopped) {

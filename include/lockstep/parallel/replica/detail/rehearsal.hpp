@@ -13,6 +13,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/replica_group.hpp>
 #include <lockstep/parallel/detail/replica_groups.hpp>
+#include <lockstep/parallel/policy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
@@ -34,14 +35,15 @@ class Rehearsal {
   Rehearsal& operator=(Rehearsal const&) = delete;
   ~Rehearsal() { replica_.context_.replicas().bind_group(group_); }
 
-  /// Runs all passes, so that memory gets its final size, then records them. Returns the number of batches whose passes
-  /// are recorded.
+  /// Runs all passes, so that memory gets its final size, then records them if asked to. Returns the number of batches
+  /// whose passes are recorded.
   template <class Batch, class PassKind>
-  [[nodiscard]] Index run(std::span<Batch const> batches, std::vector<PassKind> const& kinds) {
+  [[nodiscard]] Index run(std::span<Batch const> batches, std::vector<PassKind> const& kinds, Rehearse makes) {
     Index recorded = 0;
     try {
       for (auto const& batch : batches) run_once(batch, kinds);
       restore_buffers();
+      if (makes == Rehearse::plans) return 0;
       while (recorded < std::ssize(batches) && record(batches[static_cast<std::size_t>(recorded)], kinds)) ++recorded;
     } catch (CudaError const&) {
       throw;

@@ -48,14 +48,16 @@ template <class Shape>
   return kinds;
 }
 
-/// Makes memory, plans and recordings for the frequent shapes of the batches that follow `steps` steps. Changes no
+/// Makes memory, plans and, if `makes` says so, recordings for the frequent shapes of the batches that follow `steps`
+/// steps. Changes no
 /// parameters, buffers or random numbers. Does nothing on the host, and for data whose shapes are not known in advance.
 /// @returns the number of shapes whose passes are recorded
 template <class Session, class Loader>
 [[nodiscard, gnu::cold]] Index rehearse([[maybe_unused]] Session& session, [[maybe_unused]] Loader const& loader,
                                         [[maybe_unused]] FitPlan const& plan, [[maybe_unused]] Index steps,
                                         [[maybe_unused]] data::Split const& split,
-                                        [[maybe_unused]] FitOptions const& options) {
+                                        [[maybe_unused]] FitOptions const& options,
+                                        [[maybe_unused]] parallel::Rehearse makes) {
   using Replica = typename Session::DeviceReplica;
   if constexpr (!Replica::Space::host_accessible &&
                 requires { loader.coming_shapes(split, Index{}, Index{}, Index{}, Index{}); }) {
@@ -70,8 +72,8 @@ template <class Session, class Loader>
     std::vector<decltype(loader.zeros(shapes.front()))> zeros;
     std::vector<typename Loader::Batch> batches;
     for (auto const& shape : shapes) batches.push_back(zeros.emplace_back(loader.zeros(shape)).batch());
-    if constexpr (requires { session.rehearse(std::span(std::as_const(batches)), std::span(kinds)); })
-      return session.rehearse(std::span(std::as_const(batches)), std::span(kinds));
+    if constexpr (requires { session.rehearse(std::span(std::as_const(batches)), std::span(kinds), makes); })
+      return session.rehearse(std::span(std::as_const(batches)), std::span(kinds), makes);
   }
   return 0;
 }

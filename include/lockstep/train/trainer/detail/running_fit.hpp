@@ -118,6 +118,10 @@ class RunningFit {
   /// Starts the fit before its first step.   @throws all that Checkpointing::prepare and observers throw
   void begin(std::vector<std::string> const& metrics);
 
+  /// Returns whether GEMM algorithms are to be chosen by timing. Equal on all ranks.
+  [[nodiscard]] bool chooses_gemm_algorithms() const noexcept;
+  /// Chooses them for the products so far, if there are any.   @collective
+  void choose_gemm_algorithms();
   /// Records that passes of so many shapes of batches were recorded since the time `began`.
   void add_rehearsal(Index shapes, double began);
   void before_step();
@@ -178,7 +182,7 @@ class RunningFit {
   StepReports reports_;
   LoadMeter load_;
   nn::Loss<HostSpace> epoch_loss_;
-  bool has_learned_ = false;
+  bool is_first_step_ = true, has_learned_ = false;           // the first since the last resume
   double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // an epoch's seconds exclude evaluations
 };
 

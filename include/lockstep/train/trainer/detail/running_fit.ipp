@@ -109,6 +109,15 @@ LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) 
   tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
 }
 
+LOCKSTEP_INLINE bool RunningFit::chooses_gemm_algorithms() const noexcept {
+  return !session_.kind().on_host && options_.autotune_gemm && record_.gemm_algorithms.empty();
+}
+
+LOCKSTEP_INLINE void RunningFit::choose_gemm_algorithms() {
+  record_.gemm_algorithms = session_.choose_gemm_algorithms(rank_);
+  session_.set_gemm_algorithms(record_.gemm_algorithms);
+}
+
 LOCKSTEP_INLINE void RunningFit::add_rehearsal(Index shapes, double began) {
   record_.rehearsed_shapes = shapes;
   record_.rehearsal_seconds = Clock::seconds() - began;
@@ -199,10 +208,7 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
   auto const now = Clock::seconds();
   epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
   record_.stopped = session_.stop_requested() && !is_complete();
-  if (!session_.kind().on_host && options_.autotune_gemm && record_.gemm_algorithms.empty()) {
-    record_.gemm_algorithms = session_.choose_gemm_algorithms(rank_);
-    session_.set_gemm_algorithms(record_.gemm_algorithms);
-  }
+  if (std::exchange(is_first_step_, false) && chooses_gemm_algorithms()) choose_gemm_algorithms();
   try {
     checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
   } catch (NotFinite const&) {
