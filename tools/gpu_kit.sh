@@ -289,6 +289,12 @@ stage_trainers() {
   train bf16 --parallel single --precision bf16
   killed bf16_killed_and_resumed --parallel single --precision bf16
   equal 'equal: bfloat16' bf16 bf16_killed_and_resumed
+  local cudnn=(--parallel single --precision bf16 --dropout 0 --attention-kernels cudnn)
+  if grep -q attention_cudnn tests.txt; then  # the kit was built with cuDNN
+    train cudnn_bf16 "${cudnn[@]}"
+    killed cudnn_bf16_killed_and_resumed "${cudnn[@]}"
+    equal 'equal: attention by cuDNN' cudnn_bf16 cudnn_bf16_killed_and_resumed
+  fi
   train reproducible1 --parallel single --reproducible 4
   train reproducible_dp4 --parallel dp --devices 4 --reproducible 4
   train reproducible_processes2 --parallel ddp --nproc 2 --engine process --reproducible 4

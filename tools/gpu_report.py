@@ -42,7 +42,7 @@ COMPONENTS = [
                    "nn/module/frozen"]),
     ("convolutions and transposed", ["kernel/convolution/convolution", "kernel/elementwise/channel_bias"]),
     ("weight gradients of convolutions", ["kernel/convolution/detail/long_product"]),
-    ("attention in 16 bits by cuDNN", ["kernel/attention/detail/attention_cudnn"]),
+    ("attention in 16 bits by cuDNN", ["kernel/attention/detail/attention_cudnn", "parallel/policy/on_cuda"]),
     ("convolutions in float by cuDNN", ["kernel/convolution/detail/convolution_cudnn"]),
     ("image input", ["kernel/convolution/image_input"]),
     ("`parallel::OnCuda` around", ["parallel/policy/cuda", "parallel/passes", "single", "dp2"]),

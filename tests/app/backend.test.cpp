@@ -8,9 +8,11 @@ using namespace lockstep;
 namespace {
 struct Three {
   static int count() { return 3; }
+  static bool have_cudnn() { return true; }
 };
 struct NoDriver {
   static int count() { throw CudaError("cudaGetDeviceCount: no driver"); }
+  static bool have_cudnn() { return false; }
 };
 }  // namespace
 
@@ -25,8 +27,10 @@ TEST_CASE("a program without CUDA has no GPU, and gives no reason") {
 TEST_CASE("with CUDA the number of GPUs is the driver's, or the driver's error is the reason") {
   CHECK(app::Gpus::detect<Three>().built);
   CHECK(app::Gpus::detect<Three>().count == 3);
+  CHECK(app::Gpus::detect<Three>().cudnn);
   auto const none = app::Gpus::detect<NoDriver>();
   CHECK(none.built);
+  CHECK_FALSE(none.cudnn);
   CHECK(none.count == 0);
   CHECK(none.why == "cudaGetDeviceCount: no driver");
 }

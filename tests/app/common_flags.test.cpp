@@ -421,6 +421,40 @@ TEST_CASE("shapes of batches are made ahead only on GPUs") {
   CHECK(contains(refused({"--shapes-ahead", "3"}), "--shapes-ahead 3 with --backend host: passes are only recorded"));
 }
 
+TEST_CASE("cuDNN computes attention only on GPUs, in programs that are linked with it") {
+  using parallel::AttentionKernels;
+  app::Gpus const one{.built = true, .count = 1, .cudnn = true}, without{.built = true, .count = 1};
+  CHECK(parse({}, 4, {}, one).attention_kernels == AttentionKernels::own);
+  CHECK(parse({"--attention-kernels", "own"}).attention_kernels == AttentionKernels::own);
+  CHECK(parse({"--attention-kernels", "own"}, 4, {}, without).attention_kernels == AttentionKernels::own);
+  CHECK(parse({"--attention-kernels", "cudnn"}, 4, {}, one).attention_kernels == AttentionKernels::cudnn);
+  CHECK(contains(refused({"--attention-kernels", "cudnn"}),
+                 "--attention-kernels cudnn with --backend host: cuDNN computes on GPUs only; leave it out, or use "
+                 "--backend cuda"));
+  CHECK(contains(refused({"--attention-kernels", "cudnn", "--backend", "host"}, {}, one), "with --backend host"));
+  CHECK(contains(refused({"--attention-kernels", "cudnn"}, {}, without),
+                 "--attention-kernels cudnn: this program was built without cuDNN; link lockstep::cudnn, or leave it "
+                 "out"));
+  CHECK(contains(refused({"--attention-kernels", "flash"}, {}, one), "--attention-kernels"));
+}
+
+TEST_CASE("a program's default of cuDNN for attention applies where cuDNN does") {
+  using parallel::AttentionKernels;
+  auto const resolved = [](app::Gpus const& gpus) {
+    app::Options options;
+    options.attention_kernels = AttentionKernels::cudnn;
+    app::Command command;
+    app::CommonFlags common(command, options);
+    char const* const arguments[] = {"trainer"};
+    REQUIRE(command.parse(1, arguments));
+    common.resolve(4, {}, gpus);
+    return options.attention_kernels;
+  };
+  CHECK(resolved({.built = true, .count = 1, .cudnn = true}) == AttentionKernels::cudnn);
+  CHECK(resolved({.built = true, .count = 1}) == AttentionKernels::own);
+  CHECK(resolved({}) == AttentionKernels::own);
+}
+
 TEST_CASE("--evaluate needs parameters, and refuses flags of training and saving") {
   CHECK(parse({"--evaluate", "--init-from", "a.safetensors"}).evaluate);
   CHECK_FALSE(parse({"--init-from", "a.safetensors"}).evaluate);

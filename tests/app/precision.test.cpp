@@ -26,6 +26,19 @@ TEST_CASE("float16 gradients are sent only with the loss scaling of float16 acti
                          ConfigError);
 }
 
+TEST_CASE("cuDNN computes attention in 16 bits only") {
+  using app::Precision, parallel::AttentionKernels;
+  for (auto precision : {Precision::bf16, Precision::fp16})
+    CHECK_NOTHROW(app::check_attention(AttentionKernels::cudnn, precision));
+  CHECK_NOTHROW(app::check_attention(AttentionKernels::own, Precision::fp32));
+  for (auto precision : {Precision::fp32, Precision::tf32})
+    CHECK_THROWS_WITH_AS(app::check_attention(AttentionKernels::cudnn, precision),
+                         doctest::Contains((std::string("--attention-kernels cudnn with --precision ") +
+                                            app::name(precision) + ": cuDNN computes attention in 16 bits only")
+                                               .c_str()),
+                         ConfigError);
+}
+
 TEST_CASE("TF32 needs a GPU") {
   using app::Backend, app::Precision;
   CHECK_NOTHROW(app::check_backend(Backend::cuda, Precision::tf32));

@@ -24,6 +24,7 @@ struct Gpus {
   int count = 0;
   std::string why = {};  ///< the driver's reason if there is no GPU
   bool joined = false;   ///< whether the program was also built with NCCL
+  bool cudnn = false;    ///< whether the program was also built with cuDNN
 
   template <class Devices = parallel::DevicesOf<CudaSpace>>
   [[nodiscard]] static Gpus detect() {
@@ -31,6 +32,7 @@ struct Gpus {
     if constexpr (built_with_cuda<Devices>) {
       gpus.built = true;
       gpus.joined = detail::built_with_nccl<>;
+      gpus.cudnn = Devices::have_cudnn();
       try {
         gpus.count = Devices::count();
       } catch (CudaError const& error) {

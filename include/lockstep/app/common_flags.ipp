@@ -37,7 +37,7 @@ LOCKSTEP_INLINE void CommonFlags::resolve_rest(int cores, launch::Environment co
   int const here = place.size > 1 ? place.local_size : options_.ranks;
   options_.threads = given_.threads.value_or(std::max(1, cores / (here * options_.devices)));
   resolve_learning_rate();
-  detail::Combinations(options_, command_).check();
+  detail::Combinations(options_, command_, gpus).check();
 }
 
 LOCKSTEP_INLINE void CommonFlags::resolve_backend(Gpus const& gpus) {

@@ -5,6 +5,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
+#include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
@@ -40,6 +41,13 @@ inline void check_wire(parallel::WireFormat wire, Precision precision) {
     throw ConfigError(std::string("--gradient-wire fp16 with --precision ") + name(precision) +
                       ": only the loss scale of --precision fp16 keeps gradients within float16's range; use "
                       "--gradient-wire bf16");
+}
+
+/// @throws ConfigError if cuDNN is to compute attention, but has no kernels for this precision
+inline void check_attention(parallel::AttentionKernels kernels, Precision precision) {
+  if (kernels == parallel::AttentionKernels::cudnn && (precision == Precision::fp32 || precision == Precision::tf32))
+    throw ConfigError(std::string("--attention-kernels cudnn with --precision ") + name(precision) +
+                      ": cuDNN computes attention in 16 bits only; use --precision bf16 or fp16, or leave it out");
 }
 
 }}}  // namespace lockstep::app

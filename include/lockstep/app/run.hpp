@@ -90,6 +90,7 @@ template <class Options>
     if constexpr (requires { options.precision; }) {
       check_backend(options.backend, options.precision);
       check_wire(options.gradient_wire, options.precision);
+      if (command.given("--attention-kernels")) check_attention(options.attention_kernels, options.precision);
     } else {
       check_wire(options.gradient_wire, Precision::fp32);
     }

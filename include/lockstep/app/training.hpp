@@ -310,11 +310,14 @@ class Training : public detail::Additions {
     return precision_of(options_) == Precision::tf32 ? parallel::MatmulPrecision::tf32
                                                      : parallel::MatmulPrecision::float32;
   }
+  template <class Policy>
+  [[nodiscard]] auto on_gpus(Policy policy) const {
+    return parallel::OnCuda{std::move(policy), gpus(), matmul_precision(), options_.attention_kernels};
+  }
   /// Passes a policy whose communicator and replicas share one memory space.
   template <class Nccl, class Function>
   decltype(auto) over_nccl(Function& f) const {
-    return f(
-        parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), matmul_precision()});
+    return f(on_gpus(distributed(detail::connect_gpu<Nccl>(world_, gpus().front()))));
   }
   template <class Communicator>
   [[nodiscard]] auto distributed(Communicator communicator) const {
@@ -326,8 +329,7 @@ class Training : public detail::Additions {
   decltype(auto) on_backend(Policy policy, Function& f) const {
     if constexpr (built_with_cuda<>)
       if (options_.backend == Backend::cuda)
-        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), matmul_precision()},
-                                        options_.reproducible});
+        return f(parallel::Reproducible{on_gpus(std::move(policy)), options_.reproducible});
     return f(parallel::Reproducible{std::move(policy), options_.reproducible});
   }
   /// Returns the GPUs of this process; with ddp each rank of a host has one, in turn.

@@ -52,6 +52,22 @@ TEST_CASE("out-of-memory errors are reported with remedies, and other errors unc
   CHECK(app::detail::with_memory_message([] { return 7; }) == 7);
 }
 
+TEST_CASE("attention that cuDNN was to compute, and did not, is reported with the reason") {
+  using app::detail::note_on_attention;
+  CHECK(note_on_attention({}).empty());
+  CHECK(note_on_attention({.attention_kernels = "own"}).empty());
+  CHECK(note_on_attention({.attention_kernels = "cudnn", .attention_by_cudnn = 3}).empty());
+  CHECK(note_on_attention({.attention_kernels = "cudnn"}) ==
+        "cuDNN computed no attention, because the model has none in 16 bits");
+  CHECK(
+      note_on_attention({.attention_kernels = "cudnn",
+                         .attention_by_cudnn = 4,
+                         .attention_not_by_cudnn = 2,
+                         .attention_reason = "the layout is ragged"}) ==
+      "cuDNN did not compute 2 of the 6 passes of attention that were queued or recorded, but Lockstep's kernels did: "
+      "the layout is ragged");
+}
+
 TEST_CASE("a killed rank may have run out of memory") {
   CHECK(
       app::detail::with_memory_hint("rank 1 (pid 3) was killed by signal 9 (Killed)") ==

@@ -22,7 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// Defaults that do not apply are reset.
 class Combinations {
  public:
-  Combinations(Options& options, Command const& command) : options_(options), command_(command) {}
+  Combinations(Options& options, Command const& command, Gpus const& gpus)
+      : options_(options), command_(command), gpus_(gpus) {}
 
   /// @throws ConfigError with a sentence about the combination
   void check();
@@ -50,6 +51,8 @@ class Combinations {
 
   void check_shapes_ahead();
 
+  void check_attention_kernels();
+
   void check_min_factor();
 
   void check_best();
@@ -71,6 +74,7 @@ class Combinations {
 
   Options& options_;
   Command const& command_;
+  Gpus const& gpus_;
 };
 
 }}}  // namespace lockstep::app::detail

@@ -12,6 +12,7 @@ LOCKSTEP_INLINE void Combinations::check() {
   note_wide_dp();
   check_autotune_gemm();
   check_shapes_ahead();
+  check_attention_kernels();
   check_min_factor();
   check_best();
   check_data();
@@ -85,6 +86,18 @@ LOCKSTEP_INLINE void Combinations::check_shapes_ahead() {
   refuse("--shapes-ahead", &Options::shapes_ahead, Index{0},
          "--shapes-ahead " + std::to_string(options_.shapes_ahead) +
              " with --backend host: passes are only recorded on a GPU; leave it out, or use --backend cuda");
+}
+
+LOCKSTEP_INLINE void Combinations::check_attention_kernels() {
+  auto const refuse_it = [&](std::string const& what) {
+    refuse("--attention-kernels", &Options::attention_kernels, parallel::AttentionKernels::own,
+           "--attention-kernels cudnn" + what);
+  };
+  if (options_.backend == Backend::host)
+    refuse_it(" with --backend host: cuDNN computes on GPUs only; leave it out, or use --backend cuda");
+  else if (!gpus_.cudnn)
+    refuse_it(
+        ": this program was built without cuDNN; link lockstep::cudnn, or leave it out to use Lockstep's own kernels");
 }
 
 LOCKSTEP_INLINE void Combinations::check_min_factor() {

@@ -10,6 +10,8 @@ inline constexpr OptionWord parallel_words[] = {
 inline constexpr OptionWord backend_words[] = {{"host", Backend::host}, {"cuda", Backend::cuda}};
 inline constexpr OptionWord engine_words[] = {
     {"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}, {"nccl", launch::Engine::nccl}};
+inline constexpr OptionWord attention_words[] = {{"own", parallel::AttentionKernels::own},
+                                                 {"cudnn", parallel::AttentionKernels::cudnn}};
 inline constexpr OptionWord scaling_words[] = {{"none", optim::LearningRateScaling::none},
                                                {"linear", optim::LearningRateScaling::linear},
                                                {"sqrt", optim::LearningRateScaling::sqrt}};
@@ -102,6 +104,9 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(FlagList& flags, Options& optio
   flags.add(fit, "check_replicas_every", options.check_replicas_every);
   flags.add(fit, "autotune_gemm", options.autotune_gemm);
   flags.add(fit, "shapes_ahead", options.shapes_ahead);
+  flags.add({.variable = {options.attention_kernels, attention_words},
+             .flag = {.names = "--attention-kernels",
+                      .help = "Kernels of attention in 16 bits, on GPUs: Lockstep's own, or cuDNN's where it has them"}});
 }
 
 LOCKSTEP_INLINE void GivenFlags::add_launch(FlagList& flags, Options& options, OptionList const& launch) {

@@ -13,6 +13,7 @@
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/memory/resource.hpp>
+#include <lockstep/parallel/device_facts.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
@@ -42,6 +43,9 @@ decltype(auto) with_memory_message(Function&& f) {
 
 /// Returns the supervisor's sentence about a failed rank, with a hint if the kernel may have killed it.
 [[nodiscard]] std::string with_memory_hint(std::string const& report);
+
+/// Returns a note if cuDNN was to compute attention and did not compute all of it; else empty.
+[[nodiscard]] std::string note_on_attention(parallel::DeviceFacts const& gpu);
 
 }}}  // namespace lockstep::app::detail
 

@@ -47,4 +47,13 @@ LOCKSTEP_INLINE std::string with_memory_hint(std::string const& report) {
   return report + "; the kernel does that when memory runs out, which dmesg reports";
 }
 
+LOCKSTEP_INLINE std::string note_on_attention(parallel::DeviceFacts const& gpu) {
+  if (gpu.attention_kernels != name(parallel::AttentionKernels::cudnn)) return {};
+  auto const others = gpu.attention_not_by_cudnn, all = gpu.attention_by_cudnn + others;
+  if (all == 0) return "cuDNN computed no attention, because the model has none in 16 bits";
+  if (others == 0) return {};
+  return "cuDNN did not compute " + std::to_string(others) + " of the " + std::to_string(all) +
+         " passes of attention that were queued or recorded, but Lockstep's kernels did: " + gpu.attention_reason;
+}
+
 }}}  // namespace lockstep::app::detail

@@ -55,6 +55,7 @@ LOCKSTEP_INLINE bool RunOutput::print_end(train::RunRecord const& record) const 
   if (is_main_rank() && was_complete)
     std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
   if (is_main_rank() && !was_complete && options_.backend == Backend::cuda) print_startup(record);
+  if (auto const other = note_on_attention(record.gpu); !was_complete && !other.empty()) note(other);
   if (is_main_rank() && record.loss_scale.skipped > 0)
     std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
                 static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",

@@ -40,6 +40,8 @@ struct DevicesOf<CudaSpace> {
     if (devices == 0) throw CudaError("cudaGetDeviceCount: there is no GPU that this process may use");
     return devices;
   }
+  /// Returns whether the program is linked with lockstep::cudnn.
+  [[nodiscard]] static bool have_cudnn() noexcept { return kernel::Attention<CudaSpace>::cudnn_version() > 0; }
 };
 
 namespace detail {
