@@ -16,6 +16,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/collate/collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/loader/detail/batch_shapes.hpp>
@@ -195,8 +196,8 @@ class DataLoader {
     return counter.shapes();
   }
   /// Returns a batch of zeros of the shape, with its memory, in a batch() of the type Batch.
-  [[nodiscard, gnu::cold]] detail::ZeroBatch<Source, CollateType> zeros(BatchShape<Sample> const& shape) const {
-    return {core_->collate(), shape};
+  [[nodiscard, gnu::cold]] Collated<CollateType, Sample, Source> zeros(BatchShape<Sample> const& shape) const {
+    return {core_->collate(), std::vector(static_cast<std::size_t>(shape.rows), shape.longest)};
   }
 
   /// Returns the state before a micro-step of an epoch.

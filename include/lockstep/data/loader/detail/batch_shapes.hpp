@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,13 +10,11 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/collate/collate.hpp>
-#include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/loader/detail/loader_slot.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/split.hpp>
-#include <lockstep/memory/space.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
@@ -113,33 +110,6 @@ class ShapeCounter {
   CollateType const& collate_;
   Index samples_ = 0;
   std::vector<BatchShape<Sample>> shapes_;
-};
-
-/// A batch of a shape whose elements are zero, and its memory. All rows have the largest lengths.
-template <class Source, class CollateType>
-class ZeroBatch {
-  using Sample = SampleOf<Source>;
-
- public:
-  using Batch = typename CollateType::template Batch<Source, HostSpace>;
-
-  ZeroBatch(CollateType const& collate, BatchShape<Sample> const& shape)
-      : positions_(static_cast<std::size_t>(shape.rows)), extents_(positions_.size(), shape.longest) {
-    std::iota(positions_.begin(), positions_.end(), Index{0});
-    batch_ = collate.plan(BatchPlan<Sample>{extents_, positions_, 0}, slab_);  // new memory is zero
-  }
-  // Moving is safe: the batch refers to the vectors' memory, which moves with them.
-  ZeroBatch(ZeroBatch&&) noexcept = default;
-  ZeroBatch& operator=(ZeroBatch&&) noexcept = default;
-
-  /// Returns the batch. Valid as long as this object.
-  [[nodiscard]] Batch const& batch() const noexcept { return batch_; }
-
- private:
-  std::vector<Index> positions_;
-  std::vector<SampleExtent<Sample>> extents_;
-  Slab slab_;
-  Batch batch_;
 };
 
 }  // namespace detail
