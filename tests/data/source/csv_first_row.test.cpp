@@ -29,4 +29,13 @@ TEST_CASE("the first row is converted from another encoding") {
   lockstep_test::write_file(folder / "a.csv", "caf\xe9;b\n1;2\n");
   CHECK(data::csv_first_row(folder / "a.csv", ';', "latin-1") == std::vector<std::string>{"caf\u00e9", "b"});
   CHECK_THROWS_AS(data::csv_first_row(folder / "a.csv", ';'), DataError);
+
+  std::string many = "\"a\nb\";c\n";
+  while (many.size() < (1 << 18)) many += "1;2\n";
+  lockstep_test::write_file(folder / "a.csv", many + "\xe9;2\n");  // no ASCII, which is not read
+  CHECK(data::csv_first_row(folder / "a.csv", ';', "ascii") == std::vector<std::string>{"a\nb", "c"});
+  lockstep_test::write_file(folder / "a.csv", "\n\"a;\xe9");
+  CHECK_THROWS_WITH_AS(data::csv_first_row(folder / "a.csv", ';', "latin-1"), doctest::Contains("a.csv:2: a quoted"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(data::csv_first_row(folder / "a.csv", ';', "ascii"), doctest::Contains("a.csv:2: "), DataError);
 }

@@ -63,7 +63,7 @@ struct CsvSource {
 /// line ends, an optional byte order mark. Skips empty lines. Checks that all rows have the same number of columns.
 class CsvTable {
  public:
-  /// Finds only the first row. @throws DataError if the file cannot be read or holds no row
+  /// Reads and finds only the first row. @throws DataError if the file cannot be read or holds no row
   explicit CsvTable(CsvSource source);
   /// Finds and checks all rows.
   /// @param kinds describes the expected columns, for messages

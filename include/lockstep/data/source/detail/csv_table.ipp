@@ -35,7 +35,7 @@ LOCKSTEP_INLINE std::vector<std::string> texts_of(CsvRow row) {
 }
 
 LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source)
-    : file_(std::move(source.path), 0, source.encoding), separator_(source.separator) {
+    : file_(std::move(source.path), source.encoding), separator_(source.separator) {
   auto window = file_.window();
   if (find_row(window)) end_ = begins_[0] + measure(window).bytes;
 }

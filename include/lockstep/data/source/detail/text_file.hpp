@@ -31,9 +31,11 @@ class TextFile {
   /// @throws DataError if it is missing, unreadable, or not a regular file, or a text that is converted is not text
   /// @throws ConfigError for an unknown encoding
   TextFile(std::string path, std::uint64_t max_held_bytes, std::string const& encoding);
+  /// Opens a file for one window, which reads the beginning and converts it on the way. Holds the text that was read.
+  TextFile(std::string path, std::string const& encoding);
 
   /// Returns a window that passes through the file.
-  [[nodiscard]] TextWindow window() const { return TextWindow(TextDecoder(checks() ? "utf-8" : "bytes")); }
+  [[nodiscard]] TextWindow window() const { return TextWindow(TextDecoder(window_encoding_)); }
   /// Whether the text must be UTF-8.
   [[nodiscard]] bool checks() const noexcept { return decoding_ != Decoding::none; }
 
@@ -73,6 +75,7 @@ class TextFile {
   [[nodiscard]] std::ptrdiff_t line_ends_before(std::size_t at) const;
 
   Decoding decoding_;
+  std::string window_encoding_;  // of file_
   DataFile file_;
   std::uint64_t const number_ = next_number();  // among all files of the process
   mutable std::mutex hashing_;

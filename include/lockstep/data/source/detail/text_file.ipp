@@ -40,12 +40,20 @@ LOCKSTEP_INLINE DataFile TextFile::open(std::string path, std::string const& enc
 
 LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::uint64_t max_held_bytes, std::string const& encoding)
     : decoding_(decoding_of(encoding)),
+      window_encoding_(checks() ? "utf-8" : "bytes"),
       file_(open(std::move(path), encoding)),
       hash_(file_.size()),
       is_held_(file_.size() <= max_held_bytes) {
   if (is_held_)
     with_memory_for(file_.path(), file_.size(), [&] { held_.reserve(static_cast<std::size_t>(file_.size())); });
 }
+
+LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::string const& encoding)
+    : decoding_(decoding_of(encoding)),
+      window_encoding_(encoding),
+      file_(std::move(path)),
+      hash_(file_.size()),
+      is_held_(true) {}
 
 LOCKSTEP_INLINE std::uint64_t TextFile::hash() const {
   std::lock_guard const lock(hashing_);
@@ -74,7 +82,8 @@ LOCKSTEP_INLINE void TextFile::grow(TextWindow& window) {
   hashed_ += more.size();
   if (is_held_) held_ += more;
   if (auto const& problem = window.problem()) fail(problem->at, problem->what);
-  if (window.ended() && window.offset() + window.text().size() != size())
+  bool const is_converted = decoding_of(window_encoding_) == Decoding::convert;
+  if (window.ended() && !is_converted && window.offset() + window.text().size() != size())
     file_.fail("has changed while it was read; leave it alone while training");
 }
 
