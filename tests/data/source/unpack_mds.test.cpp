@@ -109,6 +109,8 @@ TEST_CASE("shards that cannot be decompressed are refused by name and leave no f
   auto const right = R"(,"hashes":{"sha256":")" + hex(hash.digest()) + "\"}";
   with_zip(right);
   refused(packed(shard("some text, some text, some texT")), "has another SHA-256 than the index says");
+  refused(whole.substr(0, whole.size() - 1), "has another SHA-256 than the index says");
+  refused(plain, "has another SHA-256 than the index says");
   with_zip(right + R"(,"bytes":)" + std::to_string(whole.size()));
   write_file(folder / "shard.mds.zstd", whole);
   CHECK(data::MdsDataset(data::unpack_mds(folder.name())).size() == 1);

@@ -109,9 +109,13 @@ LOCKSTEP_INLINE void MdsDataset::add(Shared& shared, std::string const& folder, 
   if (out.offsets.back() != file->size())
     file->fail("has " + std::to_string(file->size() - out.offsets.back()) +
                " bytes after its last sample; it is damaged, write it again");
-  if (check == MdsCheck::hashes && !detail::check_mds_hash(*file, entry))
-    file->fail(
-        "has no SHA-256 in the index to compare; write the shards with hashes=['sha256'], or use MdsCheck::sizes");
+  if (check == MdsCheck::hashes) {
+    auto const* const expected = detail::mds_sha256(entry);
+    if (expected == nullptr)
+      file->fail(
+          "has no SHA-256 in the index to compare; write the shards with hashes=['sha256'], or use MdsCheck::sizes");
+    detail::check_mds_hash(*file, {}, 0, *expected);
+  }
   if (keep_open) out.file = std::move(file);
   shared.ends.push_back((shared.ends.empty() ? 0 : shared.ends.back()) + samples);
   shared.shards.push_back(std::move(out));

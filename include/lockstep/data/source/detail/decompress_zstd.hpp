@@ -16,15 +16,19 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/sha256.hpp>
 #include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/detail/partial_path.hpp>
+#include <lockstep/data/source/detail/mds_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Decompresses a zstd file, which must hold `bytes` bytes, to a new file. The new file appears complete or not at all.
-/// @throws DataError if the content has another size or is damaged, or the file cannot be written
+/// @param sha256 of the compressed file, or null; it is compared while the file is read
+/// @throws DataError if the content has another hash or size or is damaged, or the file cannot be written
 /// @source RFC 8878
-inline void decompress_zstd(DataFile const& from, std::string const& to, std::uint64_t bytes) {
+inline void decompress_zstd(DataFile const& from, std::string const& to, std::uint64_t bytes,
+                            std::string const* sha256) {
   struct Output {
     std::string path, partial;
     std::FILE* file;
@@ -47,26 +51,37 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
   std::vector<std::byte> packed(::ZSTD_DStreamInSize()), plain(::ZSTD_DStreamOutSize());
   std::uint64_t written = 0;
   std::size_t expected = 1;  // 0 after the end of a frame
-  for (std::uint64_t at = 0; at < from.size();) {
+  Sha256 hash;
+  std::uint64_t at = 0;
+  auto const check_hash = [&] {
+    if (sha256 != nullptr) check_mds_hash(from, hash, at, *sha256);
+  };
+  auto const fail = [&](std::string const& why) {
+    check_hash();  // names the cause
+    from.fail(why);
+  };
+  while (at < from.size()) {
     auto const part = static_cast<std::size_t>(std::min<std::uint64_t>(packed.size(), from.size() - at));
     from.read(at, std::span(packed).first(part));
+    if (sha256 != nullptr) hash.update(std::span(packed).first(part));
     at += part;
     ::ZSTD_inBuffer in{packed.data(), part, 0};
     for (bool more = true; in.pos < in.size || more;) {
       ::ZSTD_outBuffer made{plain.data(), plain.size(), 0};
       expected = ::ZSTD_decompressStream(context.get(), &made, &in);
       if (::ZSTD_isError(expected) != 0)
-        from.fail("cannot be decompressed: " + std::string(::ZSTD_getErrorName(expected)) + "; write it again");
+        fail("cannot be decompressed: " + std::string(::ZSTD_getErrorName(expected)) + "; write it again");
       written += made.pos;
       if (written > bytes) break;
       out.expect(std::fwrite(plain.data(), 1, made.pos, out.file) == made.pos);
       more = made.pos == made.size && expected != 0;
     }
   }
-  if (expected != 0 && written <= bytes) from.fail("ends within its compressed data; it was cut off, write it again");
+  if (expected != 0 && written <= bytes) fail("ends within its compressed data; it was cut off, write it again");
   if (written != bytes)
-    from.fail("holds " + std::string(written > bytes ? "more than " : "") + std::to_string(std::min(written, bytes)) +
-              " bytes, and the index says " + std::to_string(bytes) + "; one of the two is damaged");
+    fail("holds " + std::string(written > bytes ? "more than " : "") + std::to_string(std::min(written, bytes)) +
+         " bytes, and the index says " + std::to_string(bytes) + "; one of the two is damaged");
+  check_hash();
   auto* const file = out.file;
   out.file = nullptr;
   out.expect(std::fclose(file) == 0);

@@ -44,25 +44,27 @@ inline void check_mds_size(DataFile const& file, json::Value const& entry) {
               "; one of the two is damaged or of another version, copy both again");
 }
 
-/// Reads the whole file and compares its SHA-256 with the index.
+/// Returns the SHA-256 that the index has for a file, or null. Tools that restore a lost index leave `hashes` empty, or
+/// a list of names.
 /// @param entry "raw_data" or "zip_data" of a shard
-/// @returns false if the index has none; tools that restore a lost index leave `hashes` empty, or a list of names
-/// @throws DataError if they differ
-inline bool check_mds_hash(DataFile const& file, json::Value const& entry) {
+[[nodiscard]] inline std::string const* mds_sha256(json::Value const& entry) {
   auto const* const hashes = entry.find("hashes");
-  auto const* const expected = hashes != nullptr && hashes->is<json::Object>() ? hashes->find("sha256") : nullptr;
-  if (expected == nullptr) return false;
-  Sha256 hash;
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20));
-  for (std::uint64_t at = 0; at < file.size(); at += buffer.size()) {
+  auto const* const found = hashes != nullptr && hashes->is<json::Object>() ? hashes->find("sha256") : nullptr;
+  return found != nullptr ? &found->string() : nullptr;
+}
+
+/// Adds a file's bytes from `at` on to the hash of those before, and compares it with the index.
+/// @throws DataError if they differ
+inline void check_mds_hash(DataFile const& file, Sha256 hash, std::uint64_t at, std::string const& expected) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(file.size() - at, std::uint64_t{1} << 20));
+  for (; at < file.size(); at += buffer.size()) {
     auto const part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - at));
     file.read(at, part);
     hash.update(part);
   }
-  if (hex(hash.digest()) != expected->string())
+  if (hex(hash.digest()) != expected)
     file.fail(
         "has another SHA-256 than the index says; one of the two is damaged or of another version, copy both again");
-  return true;
 }
 
 }}}  // namespace lockstep::data::detail
