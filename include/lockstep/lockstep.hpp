@@ -163,6 +163,7 @@
 #include <lockstep/nn/autograd/parameter_binding.hpp>
 #include <lockstep/nn/autograd/parameter_gradients.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/random_keys.hpp>
 #include <lockstep/nn/autograd/recompute.hpp>
 #include <lockstep/nn/autograd/replica_group.hpp>

@@ -122,9 +122,9 @@ TEST_CASE("padded and ragged batches give equal losses") {
   auto const loss = [&](auto batches) {
     ThreadPool pool(1);
     nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-    context.bind(values.data(), gradients.data(), layout.entries().size());
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 5);
+    context.parameters().bind(values.data(), gradients.data(), layout.entries().size());
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 5);
     batches.start({0, 1, 1}, 0, 0, 1);
     auto const held = batches.next();
     return nn::loss_of(model, context, held.batches()[0]);

@@ -168,8 +168,8 @@ auto loss_of(Batch const& batch, Actions kind) {
   Start start(kind);
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(start.values.data(), nullptr, start.layout.entries().size());
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  context.parameters().bind(start.values.data(), nullptr, start.layout.entries().size());
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   return nn::loss_of(start.model, context, batch);
 }
 template <class Collate>

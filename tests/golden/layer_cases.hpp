@@ -17,6 +17,7 @@
 #include <lockstep/nn/attention/attention.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/elementwise/gelu.hpp>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
@@ -147,9 +148,9 @@ void check(Place& place, json::Value const& expected, double roundings, Layer la
   }
   nn::Context<T, Space> context(place.stream());
   auto* const gradients_there = place.put(std::vector<Real>(arena.size()));
-  context.bind(place.put(arena), gradients_there, layout.entries().size());
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  context.parameters().bind(place.put(arena), gradients_there, layout.entries().size());
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   std::vector<nn::Sequence<T, Space>> sequences;
   for (auto const& [name, input] : model.inputs)
     sequences.push_back({learned(context, input), name == "input" ? rows : memory});
@@ -160,7 +161,7 @@ void check(Place& place, json::Value const& expected, double roundings, Layer la
   Extents<1> const flat{std::ssize(weights)};
   REQUIRE(flat[0] == y.tokens.value.size());
   kernel::Convert<Space>::template run<T, Real>(context.stream(), {place.put(weights), flat}, {dy.data, flat});
-  context.backward({});
+  nn::Pass(context).backward({});
   auto const gradients = place.get(gradients_there, layout.size());
 
   OnHost here;

@@ -8,6 +8,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
 #include <lockstep/nn/loss/ctc_loss.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
@@ -26,7 +27,7 @@ struct Fixture {
   using Real = Accumulate<T>;
 
   nn::Variable<T, 2, HostSpace> variable(json::Value const& tensor) {
-    context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
     auto const extent = golden::shape(tensor);
     auto const x = context.template variable<2>({extent[0], extent[1]});
     auto const values = data<Real>(tensor);

@@ -11,6 +11,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/convolution/convolution.hpp>
 #include <lockstep/nn/convolution/transposed_convolution.hpp>
 #include <lockstep/nn/convolution/upsample.hpp>
@@ -55,10 +56,10 @@ void check(json::Value const& expected, double roundings, Layer layer) {
   }
   ThreadPool pool(1);
   nn::Context<T, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(arena.data(), gradients.data(), layout.entries().size());
-  context.bind_buffers(buffers.data());
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  context.parameters().bind(arena.data(), gradients.data(), layout.entries().size());
+  context.parameters().bind_buffers(buffers.data());
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const from = context.template value<Rank>(model.input);
   auto const x = context.template variable<Rank>(from.extent);
   auto const rounded = [](Real v) { return static_cast<T>(v); };
@@ -68,7 +69,7 @@ void check(json::Value const& expected, double roundings, Layer layer) {
   auto const weights = data<Real>(expected.at("weights"));
   REQUIRE(golden::shape(expected.at("output")) == std::vector<Index>(y.value.extent.begin(), y.value.extent.end()));
   std::transform(weights.begin(), weights.end(), context.gradient(y).data, rounded);
-  context.backward({});
+  nn::Pass(context).backward({});
 
   double off = 0;
   for (auto const& entry : layout.buffers())

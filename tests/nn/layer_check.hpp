@@ -14,6 +14,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 
@@ -139,12 +140,12 @@ template <class Scalar, class Layer, class Apply>
   Pass<Scalar> pass{0, std::vector<Scalar>(values.size(), Scalar(0))};
   lockstep::ThreadPool pool(threads);
   nn::Context<Scalar, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), pass.gradients.data(), layout.entries().size());
-  context.begin_step();
+  context.parameters().bind(values.data(), pass.gradients.data(), layout.entries().size());
+  nn::Pass(context).begin_step();
   for (int i = 0; i < micro_batches; ++i) {
-    context.begin_micro_batch(nn::Mode::training, 3);
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 3);
     pass.loss += model.forward(context, batch).sum;
-    context.backward({});
+    nn::Pass(context).backward({});
   }
   return pass;
 }
@@ -157,8 +158,8 @@ template <class Scalar, class Layer, class Apply>
   auto const values = some_values<Scalar>(layout);
   lockstep::ThreadPool pool(1);
   nn::Context<Scalar, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), nullptr, layout.entries().size());
-  context.begin_micro_batch(nn::Mode::evaluation, 3);
+  context.parameters().bind(values.data(), nullptr, layout.entries().size());
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 3);
   return model.forward(context, batch).sum;
 }
 

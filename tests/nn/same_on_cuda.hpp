@@ -40,14 +40,14 @@ void check_same_on_cuda(Model const& model, std::vector<float> const& weights, s
   OnDevice<float> const values(host.values), gradients(std::vector<float>(host.values.size())), batch(numbers);
   OnDevice<double> const totals({0, 0});
   auto const size = host.values.size();
-  context.bind(values.view(size).data, gradients.view(size).data, host.layout.entries().size());
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  context.parameters().bind(values.view(size).data, gradients.view(size).data, host.layout.entries().size());
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const on_device =
       host.model.forward(context, TensorView<float const, 2, CudaSpace>{batch.view(numbers.size()).data, extent});
   kernel::BinaryOperation<CudaSpace>::forward<kernel::Plus, double>(stream.view(), {totals.view(2).data, {2}},
                                                                     {on_device.totals, {2}}, totals.view(2));
-  context.backward({});
+  nn::Pass(context).backward({});
   CHECK(totals.values() == std::vector<double>{loss.sum, loss.weight});
   CHECK(gradients.values() == host.gradients);
   for (auto const& entry : host.layout.entries()) {

@@ -11,6 +11,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
@@ -103,25 +104,25 @@ class Trial {
     nn::initialize(layout, 3, exact.data());
     for (double v : exact) values.push_back(static_cast<Real>(static_cast<float>(v)));
     gradients.assign(values.size(), Real{0});
-    context_.bind(values.data(), gradients.data(), layout.entries().size());
+    context_.parameters().bind(values.data(), gradients.data(), layout.entries().size());
     buffers.resize(static_cast<std::size_t>(layout.buffer_size()));
     nn::initialize_buffers(layout, buffers.data());
-    context_.bind_buffers(buffers.data());
+    context_.parameters().bind_buffers(buffers.data());
   }
 
   [[nodiscard]] nn::Context<Scalar, HostSpace>& context() { return context_; }
 
   template <class Batch>
   nn::Loss<HostSpace> step(Batch const& batch, std::uint64_t key = 1) {
-    context_.begin_step();
-    context_.begin_micro_batch(nn::Mode::training, key);
+    nn::Pass(context_).begin_step();
+    nn::Pass(context_).begin_micro_batch(nn::Mode::training, key);
     auto const loss = model.forward(context_, batch);
-    context_.backward({});
+    nn::Pass(context_).backward({});
     return loss;
   }
   template <class Batch>
   nn::Loss<HostSpace> evaluate(Batch const& batch) {
-    context_.begin_micro_batch(nn::Mode::evaluation, 1);
+    nn::Pass(context_).begin_micro_batch(nn::Mode::evaluation, 1);
     return model.forward(context_, batch);
   }
 

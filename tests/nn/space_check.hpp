@@ -13,6 +13,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 
@@ -85,14 +86,14 @@ struct Trial {
   double run(int threads, int micro_batches = 1, nn::Mode mode = nn::Mode::training) {
     ThreadPool pool(threads);
     nn::Context<Scalar, HostSpace> context{memory::Stream<HostSpace>(pool)};
-    context.bind(values.data(), gradients.data(), layout.entries().size());
-    context.bind_buffers(buffers.data());
-    context.begin_step();
+    context.parameters().bind(values.data(), gradients.data(), layout.entries().size());
+    context.parameters().bind_buffers(buffers.data());
+    nn::Pass(context).begin_step();
     double loss = 0;
     for (int i = 0; i < micro_batches; ++i) {
-      context.begin_micro_batch(mode, 3);
+      nn::Pass(context).begin_micro_batch(mode, 3);
       loss += model.forward(context, Batch{}).sum;
-      context.backward({});
+      nn::Pass(context).backward({});
     }
     return loss;
   }

@@ -101,7 +101,7 @@ class Twin {
     nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
     std::vector<double> const values(values_.begin(), values_.end());
     Outcome<double> outcome{0, 0, std::vector<double>(values.size())};
-    context.bind(values.data(), outcome.gradients.data(), layout_.entries().size());
+    context.parameters().bind(values.data(), outcome.gradients.data(), layout_.entries().size());
     run(context, articles_.on_host(), [&](nn::Loss<HostSpace> const& loss) {
       outcome.sum += loss.sum;
       outcome.weight += loss.weight;
@@ -114,7 +114,8 @@ class Twin {
     nn::Context<T, CudaSpace> context{stream.view()};
     OnDevice<T> const values(std::vector<T>(values_.begin(), values_.end())), gradients(std::vector<T>(values_.size()));
     OnDevice<double> const totals(std::vector<double>{0, 0});
-    context.bind(values.view(layout_.size()).data, gradients.view(layout_.size()).data, layout_.entries().size());
+    context.parameters().bind(values.view(layout_.size()).data, gradients.view(layout_.size()).data,
+                              layout_.entries().size());
     run(context, articles_.on_device(), [&](nn::Loss<CudaSpace> const& loss) {
       kernel::BinaryOperation<CudaSpace>::forward<kernel::Plus, double>(stream.view(), totals.view(2),
                                                                         {loss.totals, {2}}, totals.view(2));
@@ -125,11 +126,11 @@ class Twin {
  private:
   template <class Context, class Add>
   void run(Context& context, Batch<typename Context::Space> const& batch, Add const& add) const {
-    context.begin_step();
+    nn::Pass(context).begin_step();
     for (std::uint64_t key : {1u, 2u}) {
-      context.begin_micro_batch(nn::Mode::training, key);
+      nn::Pass(context).begin_micro_batch(nn::Mode::training, key);
       add(model_.forward(context, batch));
-      context.backward({});
+      nn::Pass(context).backward({});
     }
   }
 

@@ -295,7 +295,7 @@ TEST_CASE("losses of different samples are accumulated on the device as on the h
   if (!lockstep_test::has_gpu("nn::Loss<CudaSpace>")) return;
   memory::CudaStream const stream;
   nn::Context<float, CudaSpace> context(stream.view());
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   lockstep_test::OnDevice<double> const numbers({6, 2, 1, 3});
   auto* const data = numbers.view(4).data;
   auto const loss = [&](Index at) {
@@ -350,14 +350,14 @@ TEST_CASE("passes are counted, and passes 8 and 16 measured, recorded or not, wi
 TEST_CASE("memory with several chunks is merged when no queued work can use it") {
   memory::CudaStream const stream;
   nn::Context<float, CudaSpace> context(stream.view());
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   auto const use = [&](float* memory, Index size) {
     memory::check_cuda(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(size) * sizeof(float), stream.view().get()),
                        "cudaMemsetAsync");
   };
   auto const before = cuda_emulation::frees_beside_work.load();
   for (Index const size : {1 << 18, 1 << 19}) use(context.temporary<float>(Extents<1>{size}).data, size);
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   CHECK(cuda_emulation::frees_beside_work == before);
 }
 

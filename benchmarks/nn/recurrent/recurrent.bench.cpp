@@ -41,14 +41,14 @@ class Trial {
     values_.resize(static_cast<std::size_t>(layout_.size()));
     gradients_.resize(values_.size());
     nn::initialize(layout_, 1, values_.data());
-    context_.bind(values_.data(), gradients_.data(), layout_.entries().size());
+    context_.parameters().bind(values_.data(), gradients_.data(), layout_.entries().size());
   }
 
   void step() {
     x_[0] = -x_[0];
     auto const rows = std::ssize(positions_);
-    context_.begin_step();
-    context_.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context_).begin_step();
+    nn::Pass(context_).begin_micro_batch(nn::Mode::training, 1);
     nn::Sequence<float, HostSpace> const x{
         context_.input(TensorView<float, 2, HostSpace>{x_.data(), {offsets_.back(), layer_.inputs()}}),
         nn::SequenceLayout<HostSpace>::ragged(offsets_.back(), longest_, {offsets_.data(), {rows + 1}},
@@ -56,7 +56,7 @@ class Trial {
     auto const y = layer_.forward(context_, x);
     auto const dy = context_.gradient(y.tokens);
     std::copy(dy_.begin(), dy_.end(), dy.data);
-    context_.backward({});
+    nn::Pass(context_).backward({});
   }
 
  private:

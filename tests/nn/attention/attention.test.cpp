@@ -148,7 +148,7 @@ TEST_CASE("attention layer: rotary positions encode relative, not absolute posit
       for (Index c = 0; c < width; ++c)
         trial.values[static_cast<std::size_t>(x.offset + i * width + c)] =
             i == skipped || i == skipped + distance ? std::sin(static_cast<double>((i == skipped ? 0 : 10) + c)) : 0;
-    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
     auto const y = trial.model.mixed(trial.context(), batch).tokens.value;
     return std::vector<double>(y.data + (skipped + distance) * width, y.data + (skipped + distance + 1) * width);
   };
@@ -170,7 +170,7 @@ TEST_CASE("attention layer: causal attention does not look ahead") {
   auto const tokens = [&](bool causal, float last) {
     Trial<Model, float> trial(Model(batch, {.width = 6, .heads = 2, .causal = causal}));
     trial.values[static_cast<std::size_t>(trial.layout.entries()[0].offset + 39 * 6)] = last;
-    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
     auto const y = trial.model.mixed(trial.context(), batch).tokens.value;
     return std::vector<float>(y.data, y.data + y.size());
   };
@@ -238,7 +238,7 @@ TEST_CASE("attention layer: with nothing to attend to, the output is its bias") 
   TokenBatch const queries({2}, 2, 11), nothing({0}, 3, 11);
   CrossModel model(queries.layout(), nothing.layout(), {.width = 4, .heads = 2});
   Trial<CrossModel, float> trial(model);
-  trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
   auto& c = trial.context();
   using Sequence = nn::Sequence<float, HostSpace>;
   auto const y = trial.model.first.forward(c, Sequence{lockstep_test::learned(c, trial.model.x), queries.layout()},

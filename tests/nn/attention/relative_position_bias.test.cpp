@@ -29,8 +29,8 @@ TEST_CASE("each distance from query to key reads its bucket, for every head") {
     for (std::size_t i = 0; i < 32 * 2; ++i) table[i] = static_cast<float>(i / 2 + 100 * (i % 2));
     lockstep::ThreadPool pool(1);
     nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-    context.bind(table.data(), nullptr, layout.entries().size());
-    context.begin_micro_batch(nn::Mode::evaluation, 0);
+    context.parameters().bind(table.data(), nullptr, layout.entries().size());
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
     Batch const queries{.rows = 1, .length = 4}, keys{.rows = 1, .length = 3};
     auto const bias = layer.forward(context, queries.layout(), keys.layout()).value;
     REQUIRE(bias.size() == 2 * 6);

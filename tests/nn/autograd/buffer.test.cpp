@@ -54,7 +54,7 @@ TEST_CASE("they have their initial values, and a context lets layers read and wr
   nn::initialize_buffers(layout, buffers.data());
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind_buffers(buffers.data());
+  context.parameters().bind_buffers(buffers.data());
   auto const mean = context.value<1>(model.second.mean);
   auto const deviations = context.value<2>(model.second.deviations);
   CHECK(mean.extent == Extents<1>{17});

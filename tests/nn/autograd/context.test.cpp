@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 
 #include <doctest/doctest.h>
 
@@ -11,29 +12,14 @@
 #include <vector>
 
 #include "malloc_count.hpp"
+#include "nn/autograd/context_fixture.hpp"
 #include "nn/toy.hpp"
 #include "parallel/table_model.hpp"
 
 using namespace lockstep;
+using Fixture = toy::ContextFixture;
 
 namespace {
-struct Fixture {
-  ThreadPool pool{1};
-  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  toy::Model model;
-  nn::ParameterLayout layout = nn::ParameterLayout::of(model);
-  std::vector<double> values = std::vector<double>(static_cast<std::size_t>(layout.size()), 0.5);
-  std::vector<double> gradients = std::vector<double>(static_cast<std::size_t>(layout.size()), -1);
-  toy::Batch batch{{1, 2}, {0, 0}};
-  Index scale_at = layout.entries()[1].offset;
-
-  Fixture() { context.bind(values.data(), gradients.data(), layout.entries().size()); }
-  double loss(nn::Mode mode = nn::Mode::training) {
-    context.begin_micro_batch(mode, 1);
-    return model.forward(context, batch).sum;
-  }
-  double& scale_gradient() { return gradients[static_cast<std::size_t>(scale_at)]; }
-};
 struct Pair {
   nn::Parameter first{{1}, {}}, second{{1}, {}};
   void visit(auto&& each) { each("first", first), each("second", second); }
@@ -43,19 +29,19 @@ struct Pair {
 // With s = scale, prediction (s^2 + s) x, loss sum (s^2 + s)^2 x^2, derivative 2 (s^2 + s)(2 s + 1) sum x^2.
 TEST_CASE("the gradient of a parameter that is used twice is the sum of both") {
   Fixture f;
-  f.context.begin_step();
+  nn::Pass(f.context).begin_step();
   CHECK(f.loss() == doctest::Approx(0.75 * 0.75 * 5));
-  f.context.backward({});
+  nn::Pass(f.context).backward({});
   CHECK(f.scale_gradient() == doctest::Approx(2 * 0.75 * 2 * 5));
 }
 
 TEST_CASE("micro-batches of a step accumulate, and a new step overwrites") {
   Fixture f;
   for (int step = 0; step < 2; ++step) {
-    f.context.begin_step();
+    nn::Pass(f.context).begin_step();
     for (int micro = 1; micro <= 3; ++micro) {
       f.loss();
-      f.context.backward({});
+      nn::Pass(f.context).backward({});
       CHECK(f.scale_gradient() == doctest::Approx(15.0 * micro));
     }
   }
@@ -69,13 +55,13 @@ TEST_CASE("the sink is called once per parameter, after its last use, and never 
     Index offset = -1, count = -1;
     double gradient = 0;
   } reported{&f};
-  f.context.begin_step();
+  nn::Pass(f.context).begin_step();
   f.loss();
-  f.context.backward({[](void* self, Index offset, Index count) {
-                        auto& h = *static_cast<Heard*>(self);
-                        ++h.calls, h.offset = offset, h.count = count, h.gradient = h.f->scale_gradient();
-                      },
-                      &reported});
+  nn::Pass(f.context).backward({[](void* self, Index offset, Index count) {
+                                  auto& h = *static_cast<Heard*>(self);
+                                  ++h.calls, h.offset = offset, h.count = count, h.gradient = h.f->scale_gradient();
+                                },
+                                &reported});
   CHECK(reported.calls == 1);
   CHECK(reported.offset == f.scale_at);
   CHECK(reported.count == 1);
@@ -87,10 +73,10 @@ TEST_CASE("the sink is called once per parameter, after its last use, and never 
 TEST_CASE("an aborted forward pass leaves no uses that backward would wait for") {
   Fixture f;
   int notified = 0;
-  f.context.begin_step();
+  nn::Pass(f.context).begin_step();
   f.loss();
   f.loss();
-  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &notified});
+  nn::Pass(f.context).backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &notified});
   CHECK(notified == 1);
 }
 
@@ -98,8 +84,8 @@ TEST_CASE("a pass is marked as a repetition only while recompute repeats it, als
   Fixture f;
   for (bool fails : {false, true}) {
     int replays = 0;
-    f.context.begin_step();
-    f.context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(f.context).begin_step();
+    nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 1);
     CHECK_FALSE(f.context.recomputing());
     auto const made = f.context.recompute([&replays, fails](auto& c) {
       replays += c.recomputing();
@@ -111,13 +97,13 @@ TEST_CASE("a pass is marked as a repetition only while recompute repeats it, als
     CHECK_FALSE(f.context.recomputing());
     static_cast<void>(f.context.gradient(made));
     if (fails)
-      CHECK_THROWS_AS(f.context.backward({}), DataError);
+      CHECK_THROWS_AS(nn::Pass(f.context).backward({}), DataError);
     else
-      f.context.backward({});
+      nn::Pass(f.context).backward({});
     CHECK(replays == 1);
     if (!fails) CHECK_FALSE(f.context.recomputing());
   }
-  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 1);
   CHECK_FALSE(f.context.recomputing());
 }
 
@@ -127,17 +113,17 @@ TEST_CASE("a closure without parameter names reports each parameter after its la
   auto const layout = nn::ParameterLayout::of(pair);
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), gradients.data(), layout);
+  context.parameters().bind(values.data(), gradients.data(), layout);
   std::vector<Index> reported;
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const end = context.variable<1>({1});
-  for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.add_use(*p);
+  for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.parameters().gradients().add_use(*p);
   auto const write = [&reported, &pair](nn::Context<double, HostSpace>& c) {
     auto const give = [&](nn::Parameter const& p) {
       auto const to = c.gradient(p);
       *to.data = to.write == Write::add ? *to.data + 3 : 3;
-      c.finish_use(p);
+      c.parameters().gradients().finish_use(p);
     };
     give(pair.first);
     CHECK(reported.empty());
@@ -147,7 +133,7 @@ TEST_CASE("a closure without parameter names reports each parameter after its la
   };
   context.on_backward(end, std::tuple{}, write);
   static_cast<void>(context.gradient(end));
-  context.backward(
+  nn::Pass(context).backward(
       {[](void* self, Index offset, Index) { static_cast<std::vector<Index>*>(self)->push_back(offset); }, &reported});
   CHECK(reported == std::vector<Index>{pair.second.offset, pair.first.offset});
   CHECK(gradients[static_cast<std::size_t>(pair.first.offset)] == 6);
@@ -156,28 +142,28 @@ TEST_CASE("a closure without parameter names reports each parameter after its la
 
 TEST_CASE("a layer with an unused output does not run backward") {
   Fixture f;
-  f.context.begin_step();
-  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(f.context).begin_step();
+  nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 1);
   nn::Parameter p{{1}, {}, f.scale_at, 1};
   static_cast<void>(toy::multiply(f.context, p, toy::inputs(f.context, f.batch)));
-  f.context.backward({});
+  nn::Pass(f.context).backward({});
   CHECK_FALSE(f.context.parameters().gradients().written(1));
   CHECK(f.scale_gradient() == -1);
 }
 
 TEST_CASE("evaluation records nothing and gives an equal loss") {
   Fixture f;
-  f.context.begin_step();
+  nn::Pass(f.context).begin_step();
   double const training = f.loss();
   CHECK(f.loss(nn::Mode::evaluation) == training);
-  f.context.backward({});
+  nn::Pass(f.context).backward({});
   CHECK(f.scale_gradient() == -1);
 }
 
 TEST_CASE("random keys depend only on the micro-batch's key and on the order of calls") {
   Fixture f;
   auto keys = [&](std::uint64_t key) {
-    f.context.begin_micro_batch(nn::Mode::training, key);
+    nn::Pass(f.context).begin_micro_batch(nn::Mode::training, key);
     auto const first = f.context.next_key();
     return std::pair{first, f.context.next_key()};
   };
@@ -191,9 +177,9 @@ TEST_CASE("from the second micro-batch on there are no allocations") {
   Fixture f;
   f.batch = {std::vector<double>(100'000, 0.5), std::vector<double>(100'000, 0)};
   auto run = [&] {
-    f.context.begin_step();
+    nn::Pass(f.context).begin_step();
     f.loss();
-    f.context.backward({});
+    nn::Pass(f.context).backward({});
   };
   run(), run();
   auto const before = lockstep_test::mallocs.load();
@@ -215,7 +201,7 @@ TEST_CASE("a layer's kept objects are found by owner and type, and end with the 
     Fixture f;
     auto& first = f.context.persistent<Storage>(&owner);
     first.values = {1, 2};
-    f.context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 1);
     CHECK(f.context.persistent<Storage>(&other).values.empty());
     static_cast<void>(f.context.persistent<Counted>(&owner));
     CHECK(alive == 1);
@@ -227,7 +213,7 @@ TEST_CASE("a layer's kept objects are found by owner and type, and end with the 
 
 TEST_CASE("an in-place gradient takes its source's memory, unless the source was written or sizes differ") {
   Fixture f;
-  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3}), longer = f.context.variable<1>({4});
   nn::Context<double, HostSpace>::Variable<1> const input{x.value, nullptr};
   auto* const dy = f.context.gradient(y).data;
@@ -248,13 +234,13 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
   table_model::Model model(70, form);
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<double> values(static_cast<std::size_t>(layout.size()), 0.5), gradients(values.size(), -7), out;
-  context.bind(values.data(), gradients.data(), layout);
+  context.parameters().bind(values.data(), gradients.data(), layout);
   CHECK(context.parameters().gradients().touched().size() == (form == nn::GradientForm::by_rows ? 3 : 1));
-  context.begin_step();
+  nn::Pass(context).begin_step();
   for (auto const& batch : micro_batches) {
-    context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
     static_cast<void>(model.forward(context, batch));
-    context.backward({});
+    nn::Pass(context).backward({});
   }
   out.resize(gradients.size());
   kernel::for_written(context.parameters().gradients().touched(), 0, layout.size(), [&](Index begin, Index end) {
@@ -263,7 +249,7 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
   for (std::size_t p = 0; p < layout.entries().size(); ++p)
     if (!context.parameters().gradients().written(p))
       std::fill_n(out.begin() + layout.entries()[p].offset, layout.entries()[p].size, 0.0);
-  context.begin_step();
+  nn::Pass(context).begin_step();
   for (auto const& table : context.parameters().gradients().touched()) CHECK(table.count() == 0);
   return out;
 }
@@ -272,7 +258,7 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
 TEST_CASE("a gradient's memory is reused after all its producers have read it, and not before") {
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(nullptr, nullptr, 0);
+  context.parameters().bind(nullptr, nullptr, 0);
   using Variable = nn::Variable<double, 1, HostSpace>;
   struct Seen {
     double const* data[12];
@@ -292,7 +278,7 @@ TEST_CASE("a gradient's memory is reused after all its producers have read it, a
     return y;
   };
   for (int repetition = 0; repetition < 2; ++repetition) {
-    context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
     seen.count = 0;
     auto const input = context.variable<1>({5});
     auto y = input;
@@ -300,7 +286,7 @@ TEST_CASE("a gradient's memory is reused after all its producers have read it, a
     Variable outputs[6];
     for (int i = 0; i < 6; ++i) outputs[i] = y = join(y, leaves[i] = context.variable<1>({5}));
     std::fill_n(context.gradient(y).data, 5, 1.0);
-    context.backward({});
+    nn::Pass(context).backward({});
 
     REQUIRE(seen.count == 12);
     for (int i = 0; i < 12; ++i) CHECK(seen.value[i] == std::pow(3.0, i / 2));
@@ -326,7 +312,7 @@ TEST_CASE("released memory is reused, and a discarded value is recomputed for it
   auto& context = f.context;
   std::array<Index, 1> const extent{40};
   for (auto mode : {nn::Mode::training, nn::Mode::evaluation}) {
-    context.begin_micro_batch(mode, 1);
+    nn::Pass(context).begin_micro_batch(mode, 1);
     auto const released = context.variable<1>(extent);
     context.release(released);
     context.release(nn::Context<double, HostSpace>::Variable<1>{});
@@ -337,7 +323,7 @@ TEST_CASE("released memory is reused, and a discarded value is recomputed for it
     CHECK((context.variable<1>(extent).value.data == kept.value.data) == (mode == nn::Mode::evaluation));
   }
 
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const plain = context.variable<1>(extent), x = context.variable<1>(extent);
   int made = 0;
   context.on_recompute(x, [&made](auto&, auto to) {
@@ -362,11 +348,45 @@ TEST_CASE("released memory is reused, and a discarded value is recomputed for it
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("members that moved to nn::Pass and to parts run the same pass") {
+  Fixture f;
+  auto& context = f.context;
+  context.bind(f.values.data(), f.gradients.data(), f.layout);
+  context.bind_buffers(static_cast<double*>(nullptr));
+  context.begin_step();
+  context.begin_micro_batch(nn::Mode::training, 1);
+  f.model.forward(context, f.batch);
+  context.backward({});
+  double const once = f.scale_gradient();
+  context.restart_micro_batch();
+  f.model.forward(context, f.batch);
+  context.end_forward();
+  context.backward({});
+  CHECK(f.scale_gradient() == 2 * once);
+  CHECK(context.activation_bytes() == nn::Pass(context).activation_bytes());
+  CHECK(context.memory_version() == nn::Pass(context).memory_version());
+  nn::Parameter const unvisited{{1}, {}};
+  context.add_use(unvisited);
+  context.finish_use(unvisited);
+  CHECK(context.cached_tokens() == 0);
+  CHECK_NOTHROW(context.expect_whole_sequences("mean_pool"));
+  CHECK(context.set_mode(nn::Mode::evaluation) == nn::Mode::training);
+  CHECK_FALSE(context.recording());
+  context.trace(nullptr, nullptr, nullptr);
+  CHECK(context.tracer() == nullptr);
+  CHECK(&context.arena() == &context.parts().arena);
+  CHECK(&context.tape() == &context.parts().tape);
+  CHECK(&context.random() == &context.parts().random);
+  CHECK(&context.replicas() == &context.parts().replicas);
+  CHECK(&context.staging() == &context.parts().staging);
+  CHECK(&context.loss_scaling() == &context.parts().loss_scale);
+}
+
 TEST_CASE("old names of members call the new ones") {
   Fixture f;
   auto& context = f.context;
   std::array<Index, 1> const extent{40};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = context.variable<1>(extent);
   context.can_make_again(x, [](auto&, auto to) { std::fill_n(to.data, to.size(), 7.0); });
   context.set_aside(x);
@@ -383,10 +403,10 @@ TEST_CASE("members that moved to parts of the context call the parts") {
   Fixture f;
   auto& context = f.context;
   f.loss();
-  context.backward({});
+  nn::Pass(context).backward({});
   CHECK(context.written(1));
   std::vector<std::uint8_t> const flags(context.written().begin(), context.written().end());
-  context.begin_step();
+  nn::Pass(context).begin_step();
   CHECK_FALSE(context.parameters().gradients().written(1));
   context.set_written(flags);
   CHECK(context.parameters().gradients().written(1));
@@ -414,7 +434,7 @@ TEST_CASE("members that moved to parts of the context call the parts") {
 
 TEST_CASE("recomputation frees memory only for itself, until all of it is released") {
   Fixture f;
-  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 1);
   std::array<Index, 1> const extent{40};
   auto const before = f.context.variable<1>(extent);
   f.context.release(before);
@@ -451,43 +471,13 @@ TEST_CASE("a context without a layout has dense gradients") {
   nn::Parameter table{.shape = {4, 2}, .initializer = {}, .gradient_form = nn::GradientForm::by_rows};
   table.offset = 0, table.ordinal = 0;
   std::vector<double> values(8), gradients(8);
-  context.bind(values.data(), gradients.data(), 1);
-  context.begin_step();
+  context.parameters().bind(values.data(), gradients.data(), 1);
+  nn::Pass(context).begin_step();
   CHECK(context.parameters().gradients().touched().empty());
   auto const first = context.gradient_by_rows(table), second = context.gradient_by_rows(table);
   CHECK(first.touched.words == nullptr);
   CHECK(first.write == Write::overwrite);
   CHECK(second.write == Write::add);
-}
-
-TEST_CASE("a restarted micro-batch, over the previous gradients, gives the bits of a single one") {
-  Fixture f;
-  auto const add_up = [&](bool again) {
-    f.context.begin_step();
-    for (int micro = 0; micro < 2; ++micro) {
-      std::vector<std::uint8_t> const before(f.context.parameters().gradients().written().begin(),
-                                             f.context.parameters().gradients().written().end());
-      auto const gradients = f.gradients;
-      f.loss();
-      if (again) {
-        f.context.backward({});
-        f.context.restart_micro_batch();
-        f.context.parameters().gradients().set_written(before);
-        std::copy(gradients.begin(), gradients.end(), f.gradients.begin());
-        f.model.forward(f.context, f.batch);
-      }
-      f.context.backward({});
-    }
-    return f.scale_gradient();
-  };
-  CHECK(add_up(true) == add_up(false));
-
-  auto const moves = f.context.memory_version();
-  f.loss();
-  CHECK(f.context.memory_version() == moves);
-  f.batch = {std::vector<double>(300'000, 0.5), std::vector<double>(300'000, 0)};
-  f.loss();
-  CHECK(f.context.memory_version() > moves);
 }
 
 TEST_CASE("a parameter that visit does not name is refused by its shape, before it is read") {
@@ -497,135 +487,4 @@ TEST_CASE("a parameter that visit does not name is refused by its shape, before 
   CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<2>(forgotten)), doctest::Contains("shape [2, 3]"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<1>(kept)), doctest::Contains("shape [5]"), ConfigError);
-}
-
-namespace {
-
-/// A clock that advances by one at each read.
-struct Ticks {
-  double now = 0;
-  static double next(void* self) { return static_cast<Ticks*>(self)->now++; }
-};
-
-std::vector<Span> of_kind(Timeline const& timeline, Span::Kind kind) {
-  std::vector<Span> out;
-  for (auto const& span : timeline)
-    if (span.kind == kind) out.push_back(span);
-  return out;
-}
-
-}  // namespace
-
-TEST_CASE("each operation's forward ends at its registration of backward, and both are traced") {
-  Fixture f;
-  Timeline timeline(1000);
-  Ticks ticks;
-  f.context.trace(&timeline, &Ticks::next, &ticks);
-  f.context.begin_step();
-  f.loss();  // scale x, its scale, their sum
-  f.context.end_forward();
-  std::vector<Index> notified;
-  f.context.backward({[](void* self, Index offset, Index count) {
-                        for (auto number : {offset, count}) static_cast<std::vector<Index>*>(self)->push_back(number);
-                      },
-                      &notified});
-  CHECK(notified == std::vector<Index>{f.scale_at, 1});
-
-  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
-  int const scale = 1;           // the ordinal
-  REQUIRE(forward.size() == 4);  // with the loss, which registers nothing
-  for (std::size_t i = 0; i < forward.size(); ++i) {
-    CHECK(forward[i].number == static_cast<Index>(i));
-    CHECK(forward[i].end == forward[i].begin + 1);
-    if (i > 0) CHECK(forward[i].begin == forward[i - 1].end);
-  }
-  CHECK(forward[0].amount == 2 * sizeof(double));
-  for (std::size_t const i : {0u, 1u}) {
-    CHECK(forward[i].first == scale);
-    CHECK(forward[i].last == scale);
-  }
-  CHECK(forward[2].first == -1);
-  CHECK(std::string(forward[0].name) == forward[1].name);
-  CHECK(std::string(forward[0].name) != forward[2].name);
-  CHECK(std::string(forward[3].name).empty());
-
-  REQUIRE(backward.size() == 3);
-  for (std::size_t i = 0; i < backward.size(); ++i) {
-    CHECK(backward[i].number == static_cast<Index>(2 - i));
-    CHECK(std::string(backward[i].name) == forward[2 - i].name);
-  }
-  auto const leaves = of_kind(timeline, Span::Kind::phase);  // scale's gradient, from within its first use's backward
-  REQUIRE(leaves.size() == 1);
-  CHECK(std::string(leaves[0].name) == "gradients ready");
-  CHECK(leaves[0].begin > backward[2].begin);
-  CHECK(leaves[0].end < backward[2].end);
-
-  f.loss();
-  auto const twice = of_kind(timeline, Span::Kind::forward);
-  REQUIRE(twice.size() == 7);  // the loss has not ended
-  for (std::size_t i = 0; i < 3; ++i) CHECK(twice[4 + i].number == static_cast<Index>(i));
-
-  auto const written = timeline.size();
-  f.context.trace(nullptr, nullptr, nullptr);
-  f.loss();
-  f.context.backward({});
-  CHECK(timeline.size() == written);
-}
-
-TEST_CASE("registrations of backward without work in between are one operation") {
-  Fixture f;
-  Timeline timeline(1000), no_room(0);
-  Ticks ticks;
-  nn::Parameter first{{1}, {}}, second{{1}, {}}, third{{1}, {}};
-  first.ordinal = 0, second.ordinal = 1, third.ordinal = 2;
-  f.context.bind(f.values.data(), f.gradients.data(), 3);
-  f.context.begin_step();
-  for (auto* to : {&no_room, &timeline, &timeline}) {  // the second time after other spans
-    f.context.trace(to, &Ticks::next, &ticks);
-    f.context.begin_micro_batch(nn::Mode::training, 1);
-    auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3});
-    f.context.on_backward(x, std::tie(std::as_const(second)), [](auto&) {});
-    f.context.on_backward(y, std::tie(std::as_const(first)), [](auto&) {});
-    f.context.on_backward(y, std::tie(std::as_const(third)), [](auto&) {});
-    f.context.backward({});
-  }
-  CHECK(no_room.size() == 0);
-  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
-  REQUIRE(forward.size() == 2);
-  REQUIRE(backward.size() == 6);
-  for (auto const& span : forward) CHECK(span.amount == 6 * sizeof(double));
-  for (auto const* spans : {&forward, &backward})
-    for (auto const& span : *spans) {
-      CHECK(span.number == 0);
-      CHECK(span.first == 0);
-      CHECK(span.last == 2);
-    }
-}
-
-TEST_CASE("recomputation is traced within the backward that needs it") {
-  Fixture f;
-  Timeline timeline(1000);
-  Ticks ticks;
-  f.context.trace(&timeline, &Ticks::next, &ticks);
-  f.context.begin_step();
-  f.context.begin_micro_batch(nn::Mode::training, 1);
-  nn::Parameter scale{{1}, {}};
-  scale.offset = f.scale_at, scale.ordinal = 1;
-  auto const x = toy::multiply(f.context, scale, toy::inputs(f.context, f.batch));
-  auto const y =
-      f.context.recompute([&scale, x](auto& c) { return toy::multiply(c, scale, toy::multiply(c, scale, x)); }, x);
-  static_cast<void>(toy::squared_error(f.context, y, {0, 0}));
-  f.context.backward({});
-  auto const again = of_kind(timeline, Span::Kind::recompute), backward = of_kind(timeline, Span::Kind::backward);
-  CHECK(again.size() == 2);
-  REQUIRE(backward.size() >= 4);
-  auto const& recomputed = backward[backward.size() - 2];  // then only x's own is left
-  for (auto const& span : again) {
-    CHECK(span.begin >= recomputed.begin);
-    CHECK(span.end < recomputed.end);
-  }
-  auto const inner = std::count_if(backward.begin(), backward.end(), [&](Span const& span) {
-    return span.begin > recomputed.begin && span.end < recomputed.end;
-  });
-  CHECK(inner == 2);
 }

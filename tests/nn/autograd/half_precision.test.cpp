@@ -161,7 +161,7 @@ TEST_CASE("with a loss scale, gradients too small for float16 survive in every l
   CHECK(lost > all / 10);
 
   float const scale = 0x1p22f;
-  low.context().loss_scaling().bind(&scale);
+  low.context().parts().loss_scale.bind(&scale);
   CHECK(low.step(batch, 3).sum == loss.sum);  // only its gradient is scaled
   for (auto& gradient : low.gradients) gradient /= scale;
   lockstep_test::check_rounded<float16>(trial.layout, trial.gradients, low.gradients);

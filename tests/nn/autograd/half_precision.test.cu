@@ -59,15 +59,15 @@ Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_
   auto const size = static_cast<Index>(exact.values.size());
   auto* const gradients = gpu.put(std::vector<float>(exact.values.size()));
   auto* const totals = gpu.put(std::vector<double>{0, 0});
-  context.bind(gpu.put(exact.values), gradients, exact.layout.entries().size());
-  context.bind_buffers(gpu.put(exact.buffers));
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, key);
+  context.parameters().bind(gpu.put(exact.values), gradients, exact.layout.entries().size());
+  context.parameters().bind_buffers(gpu.put(exact.buffers));
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, key);
   auto const loss =
       exact.model.forward(context, mixed.in<CudaSpace>([&](auto const& values) { return gpu.put(values); }));
   kernel::BinaryOperation<CudaSpace>::forward<kernel::Plus, double>(gpu.stream(), {totals, {2}}, {loss.totals, {2}},
                                                                     {totals, {2}});
-  context.backward({});
+  nn::Pass(context).backward({});
   return {gpu.get(totals, 2), gpu.get(gradients, size)};
 }
 

@@ -73,27 +73,27 @@ TEST_CASE_FIXTURE(Fixture, "the sink is called once per parameter, after its las
     int times = 0;
     Index offset = -1, count = 0;
   } recorder;
-  nn::ReadySink const sink{[](void* self, Index offset, Index count) {
-                             auto& h = *static_cast<Heard*>(self);
-                             ++h.times, h.offset = offset, h.count = count;
-                           },
-                           &recorder};
+  gradients.set_sink({[](void* self, Index offset, Index count) {
+                        auto& h = *static_cast<Heard*>(self);
+                        ++h.times, h.offset = offset, h.count = count;
+                      },
+                      &recorder});
   gradients.begin_step();
   gradients.begin_micro_batch();
   gradients.add_use(model.weight);
   gradients.add_use(model.weight);
   static_cast<void>(gradients.target(model.weight));
-  gradients.finish_use(model.weight, sink);
+  gradients.finish_use(model.weight);
   CHECK(recorder.times == 0);
-  gradients.finish_use(model.weight, sink);
+  gradients.finish_use(model.weight);
   CHECK(recorder.times == 1);
   CHECK(recorder.offset == model.weight.offset);
   CHECK(recorder.count == 6);
 
   gradients.add_use(model.table);  // used, but its output was not: nothing was written
-  gradients.finish_use(model.table, sink);
+  gradients.finish_use(model.table);
   nn::Parameter const absent{{1}, nn::Initializer::constant(0)};
   gradients.add_use(absent);
-  gradients.finish_use(absent, sink);
+  gradients.finish_use(absent);
   CHECK(recorder.times == 1);
 }

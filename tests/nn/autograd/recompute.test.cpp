@@ -118,20 +118,20 @@ TEST_CASE("Recompute: a parameter used inside and outside is ready once, when it
     Trial<Tied, double> trial({.recomputes = true, .used = used}), plain({.recomputes = false, .used = used});
     plain.step(0);
     auto& context = trial.context();
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
     CHECK(trial.model.forward(context, 0).sum != 0);
     struct Heard {
       Trial<Tied, double>* trial;
       std::vector<Index> offsets{};
       std::vector<double> gradients{};
     } recorder{&trial};
-    context.backward({[](void* self, Index offset, Index) {
-                        auto& h = *static_cast<Heard*>(self);
-                        h.offsets.push_back(offset);
-                        h.gradients.push_back(h.trial->gradients[static_cast<std::size_t>(offset)]);
-                      },
-                      &recorder});
+    nn::Pass(context).backward({[](void* self, Index offset, Index) {
+                                  auto& h = *static_cast<Heard*>(self);
+                                  h.offsets.push_back(offset);
+                                  h.gradients.push_back(h.trial->gradients[static_cast<std::size_t>(offset)]);
+                                },
+                                &recorder});
     CHECK(trial.gradients == plain.gradients);
     CHECK(recorder.offsets.size() == trial.layout.entries().size());
     for (std::size_t i = 0; i < recorder.offsets.size(); ++i) {
@@ -218,9 +218,9 @@ TEST_CASE("Recompute: one of eight layers at a time has its activations in memor
   CHECK(recomputed.gradients == plain.gradients);
   // An eighth of a layer's activations is its output. Two fifths of all suffice for one complete layer, the outputs of
   // the others and their gradients, which without Recompute use the memory of dead activations.
-  CHECK(5 * recomputed.context().activation_bytes() < 2 * plain.context().activation_bytes());
+  CHECK(5 * nn::Pass(recomputed.context()).activation_bytes() < 2 * nn::Pass(plain.context()).activation_bytes());
   // An evaluation needs no more memory.
   Trial<Deep<nn::Recompute>, float> evaluated(Deep<nn::Recompute>{});
   for (int run = 0; run < 2; ++run) CHECK(evaluated.evaluate(tokens).sum == plain.evaluate(tokens).sum);
-  CHECK(evaluated.context().activation_bytes() < recomputed.context().activation_bytes());
+  CHECK(nn::Pass(evaluated.context()).activation_bytes() < nn::Pass(recomputed.context()).activation_bytes());
 }

@@ -10,6 +10,7 @@
 
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 
 using namespace lockstep;
 
@@ -34,7 +35,7 @@ std::array<Index, 3> const offsets{0, 3, 4};
 TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation without a gradient") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   std::vector<float> const numbers(12, 1.5F);
   auto const check = [&](auto const& column, Extents<2> extent) {
     auto const x = nn::sequence_of(context, column, positions);
@@ -53,7 +54,7 @@ TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation w
 TEST_CASE("vectors of a width known at run time have the layout of another column's steps") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   std::vector<float> const numbers(18, 1.5F);
   auto const check = [&](auto const& steps, auto const& column, Index slots) {
     auto const layout = nn::layout_of<HostSpace>(steps, positions);
@@ -77,7 +78,7 @@ TEST_CASE("vectors of a width known at run time have the layout of another colum
 TEST_CASE("one number for each sample is a sequence of one step") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   std::array<float, 2> const numbers{1, 2};
   struct Single {
     TensorView<float const, 1, HostSpace> values;
@@ -90,7 +91,7 @@ TEST_CASE("one number for each sample is a sequence of one step") {
 TEST_CASE("another precision is converted") {
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   std::array<float, 4> const numbers{1, 2, 3, 4};
   auto const x =
       nn::sequence_of(context, Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3}, positions).tokens.value;
@@ -100,7 +101,7 @@ TEST_CASE("another precision is converted") {
 TEST_CASE("the places of an image become tokens, which share its gradient") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const image = context.variable<4>({2, 3, 4, 5});
   auto const tokens = nn::sequence_of(image, positions);
   CHECK(tokens.tokens.value.extent == Extents<2>{24, 5});

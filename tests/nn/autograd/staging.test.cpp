@@ -12,6 +12,7 @@
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 
 #include "malloc_count.hpp"
 
@@ -25,7 +26,7 @@ struct Fixture {
   ThreadPool pool{2};
   Context context{memory::Stream<HostSpace>(pool)};
 
-  Fixture() { context.begin_micro_batch(nn::Mode::training, 1); }
+  Fixture() { nn::Pass(context).begin_micro_batch(nn::Mode::training, 1); }
   /// Returns i / 4 for i < count, from 1 on: exact in bfloat16 up to 256 / 4.
   nn::Variable<Scalar, 2, HostSpace> quarters(Index count) {
     auto const x = context.template variable<2>({1, count});
@@ -115,7 +116,7 @@ TEST_CASE("a gradient that replaces another is written after that one has been r
 TEST_CASE("a loss's gradient is scaled before it is rounded to float16, and not for other types") {
   Fixture<float16> f;
   float const scale = 0x1p10f, faint = 0x1p-26f;  // without scaling it would be zero
-  f.context.loss_scaling().bind(&scale);
+  f.context.parts().loss_scale.bind(&scale);
   auto const x = f.quarters(2), y = f.quarters(2);
   {
     nn::Staging work(f.context);
@@ -130,9 +131,9 @@ TEST_CASE("a loss's gradient is scaled before it is rounded to float16, and not 
     nn::Staging work(context);
     std::fill_n(work.gradient(y).data, 2, 1.0f);
   });
-  f.context.backward({});
+  nn::Pass(f.context).backward({});
   CHECK(static_cast<float>(y.slot->data[1]) == 1.0f);  // later results are not scaled again
-  f.context.begin_micro_batch(nn::Mode::training, 2);
+  nn::Pass(f.context).begin_micro_batch(nn::Mode::training, 2);
   auto const of_next = f.quarters(2);
   CHECK_THROWS_AS(static_cast<void>(f.context.gradient(of_next)), ConfigError);
 
@@ -174,5 +175,5 @@ TEST_CASE("a nested staging does not touch an outer one's memory, and neither al
   if (lockstep_test::counts_mallocs) CHECK(lockstep_test::mallocs == before);
   CHECK(static_cast<float>(y.value.data[99]) == 9.0f);
   CHECK(static_cast<float>(z.value.data[99]) == 2.0f);
-  CHECK(f.context.activation_bytes() > 0);
+  CHECK(nn::Pass(f.context).activation_bytes() > 0);
 }

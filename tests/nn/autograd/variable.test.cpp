@@ -60,7 +60,7 @@ TEST_CASE("elementwise and channel functions accept images") {
   CHECK(space_check::trial<float>(Nothing{}, Extents<3>{0, 5, 3}, of_pictures).run(1) == 0);
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<4>({2, 3, 4, 5}), y = context.variable<4>({2, 4, 3, 5});
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::concatenate_channels(context, x, y)),
@@ -73,8 +73,8 @@ TEST_CASE("elementwise and channel functions accept images") {
 TEST_CASE("losses accept images, with each place as a row") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const image = context.variable<4>({2, 3, 2, 4});
   auto const rows = context.variable<2>({12, 4});
   for (Index i = 0; i < image.value.size(); ++i)

@@ -24,7 +24,7 @@ TEST_CASE_TEMPLATE("dot_by_row: bits do not depend on threads, and evaluation gi
 TEST_CASE("dot_by_row: other shapes are refused") {
   lockstep::ThreadPool pool(1);
   lockstep::nn::Context<float, lockstep::HostSpace> context{lockstep::memory::Stream<lockstep::HostSpace>(pool)};
-  context.begin_micro_batch(lockstep::nn::Mode::evaluation, 1);
+  lockstep::nn::Pass(context).begin_micro_batch(lockstep::nn::Mode::evaluation, 1);
   auto const a = context.variable<2>({2, 3}), b = context.variable<2>({3, 3});
   CHECK_THROWS_WITH_AS(static_cast<void>(lockstep::nn::dot_by_row(context, a, b)),
                        "dot_by_row: the sides are [2, 3] and [3, 3]; their shapes must be equal", lockstep::ShapeError);

@@ -61,7 +61,7 @@ TEST_CASE("dot_products: gradients, also if a is b, and if one is an input") {
 TEST_CASE("dot_products: each row with each row, and without rows") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   std::vector<float> const a{1, 2, 3, 4}, b{1, 0, 0, 1, 1, 1};
   auto const in = [&](std::vector<float> const& of, Index rows) {
     return context.input(TensorView<float const, 2, HostSpace>{of.data(), {rows, 2}});
@@ -75,11 +75,11 @@ TEST_CASE("dot_products: each row with each row, and without rows") {
 TEST_CASE("dot_products: if one side has no rows, the other's gradient is zero") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const a = context.variable<2>({0, 2}), b = context.variable<2>({3, 2});
   auto const y = nn::dot_products(context, a, b);
   static_cast<void>(irregular_loss(context, y));
-  context.backward({});
+  nn::Pass(context).backward({});
   REQUIRE(b.slot->data);
   CHECK(std::vector<float>(b.slot->data, b.slot->data + 6) == std::vector<float>(6));
 }
@@ -106,7 +106,7 @@ TEST_CASE("dot_products: 16 bits give equal values without rounding") {
 TEST_CASE("dot_products: rows of another width are refused") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const a = context.variable<2>({2, 3}), b = context.variable<2>({2, 4});
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::dot_products(context, a, b)),
                        "dot_products: a is [2, 3] and b [2, 4]; their rows must be equally long", ShapeError);

@@ -79,16 +79,16 @@ TEST_CASE("the factor stays at its maximum, and can decrease again") {
   std::vector<double> values(static_cast<std::size_t>(layout.size())), gradients(values.size());
   lockstep::ThreadPool pool(1);
   nn::Context<double, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), gradients.data(), layout.entries().size());
+  context.parameters().bind(values.data(), gradients.data(), layout.entries().size());
   auto const step = [&](double s, double dy) {
     values[0] = s;
     std::vector<double> x{3};
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
     auto const y = layer.forward(context, context.input(lockstep::TensorView<double, 2, HostSpace>{x.data(), {1, 1}}));
     context.gradient(y).data[0] = dy;
     double const factor = y.value(0, 0) / 3;
-    context.backward({});
+    nn::Pass(context).backward({});
     return std::pair{factor, gradients[0]};
   };
   CHECK(step(0, 1) == std::pair{1.0, 3.0});

@@ -24,7 +24,7 @@ struct NoParameters {
 TEST_CASE("numbers begin at the given one and count the rows") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const vector_of = [](auto const& y) { return std::vector<std::int32_t>(y.data, y.data + y.size()); };
   CHECK(vector_of(nn::row_numbers(context, 3)) == std::vector<std::int32_t>{0, 1, 2});
   CHECK(vector_of(nn::row_numbers(context, 2, 5)) == std::vector<std::int32_t>{5, 6});

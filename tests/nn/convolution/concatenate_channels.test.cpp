@@ -27,7 +27,7 @@ TEST_CASE("concatenate_channels: gradients of all parts") {
 TEST_CASE("concatenate_channels: rows are concatenated, and need no gradient") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<2>({2, 1}), y = context.variable<2>({2, 2});
   for (Index i = 0; i < 2; ++i) x.value.data[i] = static_cast<float>(i);
   for (Index i = 0; i < 4; ++i) y.value.data[i] = static_cast<float>(10 + i);
@@ -43,7 +43,7 @@ TEST_CASE("concatenate_channels: rows are concatenated, and need no gradient") {
 TEST_CASE("concatenate_channels: another number of rows is refused") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<2>({2, 1}), y = context.variable<2>({3, 2});
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::concatenate_channels(context, x, y)),

@@ -82,8 +82,8 @@ template <class Layer>
   auto const values = lockstep_test::values<double>(layout.size(), 9);
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), nullptr, layout.entries().size());
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  context.parameters().bind(values.data(), nullptr, layout.entries().size());
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   auto const in = context.input(TensorView<double const, 3, HostSpace>(x.data(), extent));
   auto const numbers = [](auto const& y) { return std::vector<double>(y.data, y.data + y.size()); };
   if (lengths.empty()) return numbers(std::as_const(layer).forward(context, in).value);
@@ -171,8 +171,8 @@ TEST_CASE("channels are last, and weights are as in PyTorch: torch.nn.functional
   CHECK(layout.entries()[0].shape == std::vector<Index>{1, 2, 2});
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), nullptr, 2);
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  context.parameters().bind(values.data(), nullptr, 2);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   std::vector<double> x{1, 4, 2, 5, 3, 6};
   auto const y = layer.forward(context, context.input(TensorView<double const, 3, HostSpace>(x.data(), {1, 3, 2})));
   CHECK(y.value.extent == Extents<3>{1, 2, 1});
@@ -233,14 +233,14 @@ TEST_CASE("padding of sequences is ignored: each gives its result alone") {
                   t.values.data() + t.layout.entries()[e].offset);
     ThreadPool pool(1);
     nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-    context.bind(t.values.data(), t.gradients.data(), t.layout.entries().size());
-    context.begin_micro_batch(nn::Mode::evaluation, 3);
+    context.parameters().bind(t.values.data(), t.gradients.data(), t.layout.entries().size());
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 3);
     pooled.push_back({t.model.forward(context, Batch{}).sum});
   }
   CHECK(pooled[0] == pooled[1]);
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   std::vector<Index> const offsets{0, 4}, positions{0};
   nn::Sequence<float, HostSpace> const ragged{
       context.variable<2>({4, 3}),

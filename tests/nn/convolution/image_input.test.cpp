@@ -19,7 +19,7 @@ struct Fixture {
   std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(2 * 12);
   Fixture() {
     std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
-    context.begin_micro_batch(nn::Mode::training, 0);
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 0);
   }
 };
 struct Column {

@@ -34,7 +34,7 @@ TEST_CASE("slice_channels: gradients of columns in one, two and no slices") {
 TEST_CASE("slice_channels: columns of rows and tokens, and empty slices") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<2>({2, 3});
   for (Index i = 0; i < 6; ++i) x.value.data[i] = static_cast<float>(i);
   auto const y = nn::slice_channels(context, x, 1, 2);
@@ -49,7 +49,7 @@ TEST_CASE("slice_channels: columns of rows and tokens, and empty slices") {
 TEST_CASE("slice_channels: missing columns are refused") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<2>({2, 3});
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::slice_channels(context, x, 2, 2)),
                        "slice_channels: columns 2 to 4 of [2, 3]; they must be within its columns",

@@ -10,15 +10,15 @@ template <class Scalar, class Layer, int Rank, class Apply>
 [[nodiscard]] long mallocs_of_later_steps(Trial<Scalar, Layer, Rank, Apply>& trial, int threads) {
   ThreadPool pool(threads);
   nn::Context<Scalar, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(trial.values.data(), trial.gradients.data(), trial.layout.entries().size());
-  context.bind_buffers(trial.buffers.data());
+  context.parameters().bind(trial.values.data(), trial.gradients.data(), trial.layout.entries().size());
+  context.parameters().bind_buffers(trial.buffers.data());
   long before = 0;
   for (int step = 0; step < 6; ++step) {
     if (step == 2) before = lockstep_test::mallocs;  // the arena may merge its chunks in the second
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
     static_cast<void>(trial.model.forward(context, Batch{}));
-    context.backward({});
+    nn::Pass(context).backward({});
   }
   return lockstep_test::mallocs - before;
 }

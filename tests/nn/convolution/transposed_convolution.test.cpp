@@ -63,8 +63,8 @@ TEST_CASE("it restores the extent of a convolution's input, and has PyTorch's in
     std::vector<float> const values(static_cast<std::size_t>(layout.size())),
         x(static_cast<std::size_t>(2 * length * 2));
     nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-    context.bind(values.data(), nullptr, layout.entries().size());
-    context.begin_micro_batch(nn::Mode::evaluation, 0);
+    context.parameters().bind(values.data(), nullptr, layout.entries().size());
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
     auto const given = context.input(TensorView<float const, 3, HostSpace>(x.data(), {2, length, 2}));
     CHECK(up.forward(context, down.forward(context, given)).value.extent == Extents<3>{2, length, 2});
   }

@@ -50,8 +50,8 @@ TEST_CASE("the result has the image's extents, and the channels of the layer") {
   nn::Linear layer(3, 7);
   auto const layout = nn::ParameterLayout::of(layer);
   std::vector<float> values(static_cast<std::size_t>(layout.size()));
-  context.bind(values.data(), nullptr, layout.entries().size());
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  context.parameters().bind(values.data(), nullptr, layout.entries().size());
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   auto const y = layer.forward(context, context.variable<4>({2, 5, 4, 3}));
   CHECK(y.value.extent == Extents<4>{2, 5, 4, 7});
   CHECK_THROWS_WITH_AS(layer.forward(context, context.variable<4>({2, 5, 4, 2})), doctest::Contains("Linear"),

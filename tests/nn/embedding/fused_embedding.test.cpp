@@ -251,12 +251,12 @@ TEST_CASE("one model serves several contexts at once") {
     replicas.emplace_back([&, replica] {
       ThreadPool pool(1);
       nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-      context.bind(reference.values.data(), gradients[replica].data(), reference.layout.entries().size());
+      context.parameters().bind(reference.values.data(), gradients[replica].data(), reference.layout.entries().size());
       for (int repetition = 0; repetition < 20; ++repetition) {
-        context.begin_step();
-        context.begin_micro_batch(nn::Mode::training, 1);
+        nn::Pass(context).begin_step();
+        nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
         losses[replica] = reference.model.forward(context, mixed).sum;
-        context.backward({});
+        nn::Pass(context).backward({});
       }
     });
   for (auto& replica : replicas) replica.join();
@@ -307,7 +307,7 @@ TEST_CASE("interleaved segments have a position for each step or for each token"
   for (auto unit : {nn::PositionUnit::tokens, nn::PositionUnit::steps}) {
     nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .position_unit = unit});
     Trial<Doubled, float> trial(Doubled{{embedding, &ragged.column}, true});
-    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
     auto const y = trial.model.tokens(trial.context(), mixed).value;
     REQUIRE(y.extent == Extents<2>{34, 6});
     for (Index token = 0; token < 34; token += 2)

@@ -208,7 +208,7 @@ TEST_CASE("plans are made concurrently with forward, and backward waits for them
   lockstep_test::OnDevice<std::int32_t> const ids(std::vector<std::int32_t>(rows * length, 7)),
       lengths(std::vector<std::int32_t>(rows, length));
   lockstep_test::OnDevice<Index> const positions(std::vector<Index>(rows, 1));
-  context.bind(values.view(1).data, gradients.view(1).data, 2);
+  context.parameters().bind(values.view(1).data, gradients.view(1).data, 2);
   Column<CudaSpace> const column{ids.view(rows, length), lengths.view(rows)};
   auto const forward = [&] {
     return embedding.forward(context, nn::sum(column, other.of(column)), positions.view(rows)).tokens;
@@ -225,12 +225,12 @@ TEST_CASE("plans are made concurrently with forward, and backward waits for them
     return all;
   };
   auto const captured = [&](nn::Mode mode, auto const& work) {
-    context.begin_step();
-    context.begin_micro_batch(mode, 1);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(mode, 1);
     memory::CudaGraph const graph(stream.view(), work);
     CHECK(graph);
   };
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   static_cast<void>(forward());  // all memory is allocated
   captured(nn::Mode::training, [&] {
     auto const tokens = forward();
@@ -240,7 +240,7 @@ TEST_CASE("plans are made concurrently with forward, and backward waits for them
     auto const target = context.gradient(tokens);
     memory::check_cuda(cudaMemsetAsync(target.data, 0, sizeof(float) * rows * length * width, stream.view().get()),
                        "cudaMemsetAsync");
-    context.backward({});
+    nn::Pass(context).backward({});
     auto const after = counts();
     CHECK(after.beside == 2 * 5);
     CHECK(after.waits == 1);
@@ -248,7 +248,7 @@ TEST_CASE("plans are made concurrently with forward, and backward waits for them
   });
   captured(nn::Mode::training, [&] {  // or the recording would be incomplete
     static_cast<void>(forward());
-    context.backward({});
+    nn::Pass(context).backward({});
     CHECK(counts().waits == 1);
   });
   captured(nn::Mode::evaluation, [&] {

@@ -29,7 +29,7 @@ TEST_CASE("the tokens of one segment, and their gradient") {
 TEST_CASE("invalid segments are refused with their numbers") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   layer_check::Batch const batch{.rows = 2, .length = 9}, steps{.rows = 2, .length = 3}, odd{.rows = 2, .length = 4};
   nn::Sequence<float, HostSpace> const x{context.variable<2>({18, 5}), batch.layout()};
   CHECK(nn::segment_of(context, x, 2, steps.layout()).tokens.value.extent == Extents<2>{6, 5});

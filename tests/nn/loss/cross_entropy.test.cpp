@@ -143,7 +143,7 @@ TEST_CASE("cross_entropy: without rows the loss is zero") {
 TEST_CASE("cross_entropy: logits are unchanged, and other integer types are valid labels") {
   Trial<Model, float> trial(Model(batch, 4));
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = lockstep_test::learned(context, trial.model.logits);
   std::vector<float> const before(x.value.data, x.value.data + x.value.size());
   std::vector<std::int64_t> labels{0, 1, 2, 0, 1};
@@ -161,7 +161,7 @@ TEST_CASE("cross_entropy: an absent label is refused unless ignored labels are e
   };
   Trial<Model, float> trial{Model(batch, 3)};
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, trial.model.logits);
   std::array<std::int32_t, 5> labels{1, 0, 2, 0, 1};
   std::array<bool, 5> present{true, true, true, false, true};

@@ -32,7 +32,7 @@ struct ThreeRows {
   lockstep_test::Trial<loss_check::Model<decltype(apply)>, float> trial{{batch, 1, apply}};
   ThreeRows() {
     trial.values[0] = 2, trial.values[1] = 0, trial.values[2] = -1;
-    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
   }
 };
 

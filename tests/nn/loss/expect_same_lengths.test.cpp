@@ -12,6 +12,7 @@
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
@@ -36,7 +37,7 @@ void with(Collate const& collate, std::vector<std::array<std::size_t, 2>> const&
   data::Collated const held{collate, texts};
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const& batch = held.batch();
   auto const x = nn::sequence_of(context, batch[&Text::tokens], batch.positions());
   auto const logits = x.with(context.template variable<2>({x.layout.slots, 2}));

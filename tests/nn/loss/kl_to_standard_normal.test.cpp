@@ -24,7 +24,7 @@ TEST_CASE("the divergence of the standard normal distribution from itself is zer
   lockstep_test::Trial<std::remove_const_t<decltype(model)>, float> trial(model);
   for (auto& value : trial.values) value = 0;
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, trial.model.prediction);
   auto const loss = nn::kl_to_standard_normal(context, x, x);
   CHECK(loss.sum == 0);

@@ -7,13 +7,14 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 
 using namespace lockstep;
 
 TEST_CASE("in evaluation a loss is found by its name, and losses of one name add up") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   auto const returned = nn::named_loss(context, "kl", {6, 2});
   CHECK(returned.sum == 6);
   CHECK(returned.weight == 2);
@@ -35,7 +36,7 @@ TEST_CASE("in evaluation a loss is found by its name, and losses of one name add
 TEST_CASE("in training a name has no cost and is not stored") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 0);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 0);
   CHECK(nn::named_loss(context, "kl", {6, 2}).sum == 6);
   CHECK_THROWS_AS(static_cast<void>(nn::detail::named_losses(context).of("kl")), ConfigError);
 }

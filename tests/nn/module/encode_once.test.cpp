@@ -33,7 +33,7 @@ TEST_CASE("in token-by-token decoding the first result is kept, and its inputs m
   bool kept_inside = false;
   auto const pass = [&](Index earlier, std::optional<Index> rows) {
     context.cache().begin_decoding_pass(earlier);
-    context.begin_micro_batch(nn::Mode::evaluation, 0);
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
     std::vector<Index> offsets{0, 2, 5}, positions{8, 9};
     if (rows) offsets.resize(static_cast<std::size_t>(*rows + 1)), positions.resize(static_cast<std::size_t>(*rows));
     auto const ragged = nn::encode_once(context, [&] {

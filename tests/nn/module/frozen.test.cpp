@@ -114,16 +114,16 @@ TEST_CASE("it computes as in evaluation, stores nothing for backward, and later 
   nn::initialize_buffers(layout, buffers.data());
   auto const kept = buffers;
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), gradients.data(), layout);
-  context.bind_buffers(buffers.data());
+  context.parameters().bind(values.data(), gradients.data(), layout);
+  context.parameters().bind_buffers(buffers.data());
   float numbers[] = {1, -2, 3};
   struct Computed {
     std::vector<float> values;
     bool has_gradient;
   };
   auto const run = [&](nn::Mode mode, auto const& layer) {
-    context.begin_step();
-    context.begin_micro_batch(mode, 5);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(mode, 5);
     auto const y = layer.forward(context, context.input(TensorView<float, 2, HostSpace>{numbers, {3, 1}}));
     CHECK(context.mode() == mode);
     return Computed{{y.value.data, y.value.data + y.value.size()}, y.slot != nullptr};
@@ -132,7 +132,7 @@ TEST_CASE("it computes as in evaluation, stores nothing for backward, and later 
   CHECK(frozen.values == expected.values);
   CHECK(!frozen.has_gradient);
   CHECK(buffers == kept);
-  context.backward({});
+  nn::Pass(context).backward({});
   for (std::size_t p = 0; p < layout.entries().size(); ++p) CHECK_FALSE(context.parameters().gradients().written(p));
   auto const learned = run(nn::Mode::training, block);
   CHECK(learned.values != expected.values);
@@ -197,7 +197,7 @@ struct Throwing {
 TEST_CASE("an exception in a frozen block leaves the context in training mode") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   CHECK_THROWS_AS(static_cast<void>(nn::Frozen{Throwing{}}.forward(context, 1)), std::runtime_error);
   CHECK(context.mode() == nn::Mode::training);
 }

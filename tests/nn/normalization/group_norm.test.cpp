@@ -53,12 +53,12 @@ TEST_CASE_TEMPLATE("groups of each sample have mean 0 and variance 1, also far f
   }
   ThreadPool pool(2);
   nn::Context<T, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.bind(t.values.data(), t.gradients.data(), t.layout.entries().size());
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  context.parameters().bind(t.values.data(), t.gradients.data(), t.layout.entries().size());
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   nn::GroupNorm layer(2, 6, {.epsilon = 1e-12});
   auto const bound = nn::ParameterLayout::of(layer);
-  context.bind(t.values.data() + t.layout.entries()[1].offset - bound.entries()[0].offset, t.gradients.data(),
-               bound.entries().size());
+  context.parameters().bind(t.values.data() + t.layout.entries()[1].offset - bound.entries()[0].offset,
+                            t.gradients.data(), bound.entries().size());
   auto const y = layer.forward(
       context, context.input(TensorView<T, 3, HostSpace>{t.values.data() + t.layout.entries()[0].offset, extent}));
   for (Index row = 0; row < 2; ++row)

@@ -51,7 +51,7 @@ TEST_CASE("first_token and last_token: one row per sequence, zeros without token
   auto const ragged = nn::SequenceLayout<HostSpace>::ragged(3, 2, {offsets.data(), {4}}, batch.places());
   Trial<Model, double> trial(Model(batch, 1));
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, trial.model.x);
   auto const padded = nn::first_token(context, nn::Sequence<double, HostSpace>{x, batch.layout()});
   auto const packed = nn::first_token(context, nn::Sequence<double, HostSpace>{x, ragged});
@@ -77,7 +77,7 @@ TEST_CASE("mean_pool: one row per sequence, zeros without tokens") {
   TokenBatch const batch({0, 2}, 3, 11);
   Trial<Model, double> trial(Model(batch, 1));
   trial.step(batch);
-  trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(trial.context(), trial.model.x);
   auto const y = nn::mean_pool(trial.context(), nn::Sequence<double, HostSpace>{x, batch.layout()});
   REQUIRE(y.value.extent == Extents<2>{2, 10});

@@ -32,7 +32,7 @@ TEST_CASE("dropout layer: the identity in evaluation and at probability 0, witho
   Trial<Model, double> some(Model(batch, 0.4)), none(Model(batch, 0));
   CHECK(some.evaluate(batch).sum == none.step(batch).sum);
   auto& context = some.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, some.model.x);
   nn::Sequence<double, HostSpace> const sequences{x, batch.layout()};
   CHECK(some.model.layer.forward(context, sequences).tokens.value.data == x.value.data);
@@ -45,8 +45,8 @@ TEST_CASE("dropout layer: an image is a sample whose places are its elements") {
   std::vector<Index> const positions{4, 9};
   TensorView<Index const, 1, HostSpace> const places(positions.data(), {2});
   auto const kept = [&](auto const& of) {
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 3);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 3);
     auto const x = of();
     std::fill_n(x.value.data, x.value.size(), 1.0f);
     auto const y = dropout.forward(context, x, places).value;
@@ -69,7 +69,7 @@ TEST_CASE(
   TokenBatch const many(std::vector<std::int32_t>(60, 9), 9, 11);
   Trial<Model, double> trial(Model(many, 0.25));
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = lockstep_test::learned(context, trial.model.x);
   auto const y = trial.model.layer.forward(context, nn::Sequence<double, HostSpace>{x, many.layout()}).tokens.value;
   Index zeros = 0;
@@ -84,11 +84,11 @@ TEST_CASE(
 TEST_CASE("dropout layer: every application and every step has its own mask") {
   Trial<Model, double> trial(Model(batch, 0.4));
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const first = trial.model.layer.mask(context), second = trial.model.layer.mask(context);
-  context.begin_micro_batch(nn::Mode::training, 2);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 2);
   auto const next = trial.model.layer.mask(context);
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   CHECK(trial.model.layer.mask(context).key == first.key);
   CHECK(first.key != second.key);
   CHECK(first.key != next.key);
@@ -97,7 +97,7 @@ TEST_CASE("dropout layer: every application and every step has its own mask") {
 TEST_CASE("dropout layer: a layer with probability 0 does not change other layers' masks") {
   Trial<Model, double> trial(Model(batch, 0.4)), none(Model(batch, 0));
   auto const second_key = [](auto& t, nn::Dropout const& first) {
-    t.context().begin_micro_batch(nn::Mode::training, 1);
+    nn::Pass(t.context()).begin_micro_batch(nn::Mode::training, 1);
     static_cast<void>(first.mask(t.context()));
     return t.model.layer.mask(t.context()).key;
   };
@@ -107,7 +107,7 @@ TEST_CASE("dropout layer: a layer with probability 0 does not change other layer
 TEST_CASE("dropout layer: a sequence without positions, its random key, is refused if one is needed") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   std::vector<float> const x(12, 1.f);
   nn::Sequence<float, HostSpace> const in{context.input(TensorView<float const, 2, HostSpace>{x.data(), {3, 4}}),
                                           nn::SequenceLayout<HostSpace>::vectors(3)};

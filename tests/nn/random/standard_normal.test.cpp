@@ -64,11 +64,11 @@ TEST_CASE("a sample gets equal noise in any row and with any padding, and new no
   };
   auto other = TokenBatch({9, 5}, 12, 11);  // two of its samples in another order, padded longer
   other.positions = {batch.positions[3], batch.positions[0]};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const first = draw(batch), second = draw(batch);
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const again = draw(other);
-  context.begin_micro_batch(nn::Mode::training, 2);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 2);
   auto const later = draw(batch);
   CHECK(first != second);
   CHECK(first != later);
@@ -87,15 +87,15 @@ TEST_CASE("an image gets the noise of a sequence of its places, anywhere in the 
   };
   std::vector<Index> const positions{7, 3, 8};
   std::vector<std::int32_t> const lengths{6, 6, 6};
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const images = context.variable<4>(Extents<4>{3, 2, 3, 5});
   auto const drawn = vector_of(nn::standard_normal_like(context, images, {positions.data(), {3}}));
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   nn::Sequence<float, HostSpace> const places{
       context.variable<2>(Extents<2>{18, 5}),
       nn::SequenceLayout<HostSpace>::padded(6, {lengths.data(), {3}}, {positions.data(), {3}})};
   CHECK(vector_of(nn::standard_normal_like(context, places).tokens) == drawn);
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const one = context.variable<4>(Extents<4>{1, 2, 3, 5});
   auto const alone = vector_of(nn::standard_normal_like(context, one, {positions.data() + 1, {1}}));
   CHECK(alone == std::vector<float>(drawn.begin() + 30, drawn.begin() + 60));
@@ -105,7 +105,7 @@ TEST_CASE("an image gets the noise of a sequence of its places, anywhere in the 
 TEST_CASE("positions that are not one for each row are refused") {
   Trial<Drawn, float> trial(Drawn(batch, true));
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = context.variable<2>(Extents<2>{4, 10});
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::standard_normal_like(context, x, batch.places())),

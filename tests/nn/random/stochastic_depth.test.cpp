@@ -25,8 +25,8 @@ std::vector<float> factors(nn::StochasticDepth const& depth, std::vector<Index> 
                            std::uint64_t key = 3) {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, key);
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, key);
   auto const rows = static_cast<Index>(positions.size());
   TensorView<Index const, 1, HostSpace> const places(positions.data(), {rows});
   auto const x = context.variable<3>({rows, 3, 4});
@@ -64,7 +64,7 @@ TEST_CASE("stochastic depth: the identity in evaluation and at probability 0, wi
   Trial<Model, double> some(Model(batch, 0.4)), none(Model(batch, 0));
   CHECK(some.evaluate(batch).sum == none.step(batch).sum);
   auto& context = some.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, some.model.x);
   nn::Sequence<double, HostSpace> const sequences{x, batch.layout()};
   CHECK(some.model.layer.forward(context, sequences).tokens.value.data == x.value.data);
@@ -87,7 +87,7 @@ TEST_CASE("stochastic depth: a sample is kept as a whole, in any batch, as an im
 TEST_CASE("stochastic depth: every application draws again") {
   Trial<Model, double> trial(Model(many, 0.5));
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = lockstep_test::learned(context, trial.model.x);
   nn::Sequence<double, HostSpace> const in{x, many.layout()};
   auto const first = trial.model.layer.forward(context, in).tokens.value;
@@ -100,8 +100,8 @@ TEST_CASE("stochastic depth: invalid probabilities, and samples without position
                        "StochasticDepth: probability 1.000000; it must be in [0, 1); 0 turns it off", ConfigError);
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  context.begin_step();
-  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
   auto const x = context.variable<2>({4, 3});
   nn::Sequence<float, HostSpace> const sequences{x, nn::SequenceLayout<HostSpace>::vectors(4)};
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::StochasticDepth(0.5).forward(context, sequences)),

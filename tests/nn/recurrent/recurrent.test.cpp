@@ -61,7 +61,7 @@ template <class Layer>
 std::vector<double> values_of(Trial<Model<Layer>, double>& trial, nn::SequenceLayout<HostSpace> const& layout,
                               std::vector<double> const& numbers) {
   auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   nn::Sequence<double, HostSpace> const x{
       context.input(TensorView<double const, 2, HostSpace>{numbers.data(), {layout.slots, inputs}}), layout};
   auto const y = trial.model.one.forward(context, x);
@@ -344,7 +344,7 @@ TEST_CASE("invalid inputs are refused") {
   CHECK_THROWS_WITH_AS(nn::GRU(3, 0), "GRU: 3 inputs and the width 0; both must be at least 1", ConfigError);
   TokenBatch const batch({2}, 2, 11);
   Trial<Model<nn::GRU>, float> trial(Model<nn::GRU>(batch, Direction::forward));
-  trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+  nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
   std::vector<float> const numbers(8);
   nn::Sequence<float, HostSpace> const x{
       trial.context().input(TensorView<float const, 2, HostSpace>{numbers.data(), {2, 4}}), batch.layout()};

@@ -69,8 +69,8 @@ TEST_CASE("further arguments are passed to the part") {
   std::vector<double> const ones(16, 1.0);
   nn::PreNorm<nn::RMSNorm, Shift> layer(nn::RMSNorm(2), Shift{});
   auto const layout = nn::ParameterLayout::of(layer);
-  context.bind(ones.data(), nullptr, layout.entries().size());
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  context.parameters().bind(ones.data(), nullptr, layout.entries().size());
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
   Batch const batch{.rows = 1, .length = 1};
   auto const x = context.variable<2>({1, 2});
   x.value.data[0] = 3;

@@ -73,14 +73,14 @@ TEST_CASE("a stack stores less for backward than separate layers, whose inputs o
     std::vector<float> gradients(values.size());
     lockstep::ThreadPool pool(1);
     nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-    context.bind(values.data(), gradients.data(), layout);
+    context.parameters().bind(values.data(), gradients.data(), layout);
     for (int step = 0; step < 3; ++step) {
-      context.begin_step();
-      context.begin_micro_batch(nn::Mode::training, 3);
+      nn::Pass(context).begin_step();
+      nn::Pass(context).begin_micro_batch(nn::Mode::training, 3);
       static_cast<void>(model.forward(context, batch));
-      context.backward({});
+      nn::Pass(context).backward({});
     }
-    return context.activation_bytes();
+    return nn::Pass(context).activation_bytes();
   };
   CHECK(held(make(2)) + 32 * 64 * 6 * sizeof(float) <= held(WithMemory<Two>{}));
 }

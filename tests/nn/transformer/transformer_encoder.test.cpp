@@ -83,15 +83,15 @@ TEST_CASE("a layer stores only what backward needs") {
     std::vector<float> gradients(values.size());
     lockstep::ThreadPool pool(1);
     nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-    context.bind(values.data(), gradients.data(), layout.entries().size());
+    context.parameters().bind(values.data(), gradients.data(), layout.entries().size());
     for (int step = 0; step < 3; ++step) {
-      context.begin_step();
-      context.begin_micro_batch(nn::Mode::training, 3);
+      nn::Pass(context).begin_step();
+      nn::Pass(context).begin_micro_batch(nn::Mode::training, 3);
       static_cast<void>(model.forward(context, batch));
-      context.backward({});
+      nn::Pass(context).backward({});
     }
-    context.begin_micro_batch(nn::Mode::evaluation, 3);
-    return static_cast<double>(context.activation_bytes()) / (8 * 64 * 64 * sizeof(float));
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 3);
+    return static_cast<double>(nn::Pass(context).activation_bytes()) / (8 * 64 * 64 * sizeof(float));
   };
   // Also logarithms of sums and moments: two and four numbers per token, for 64 channels.
   double const little = 6.0 / 64 + 0.01;
@@ -108,19 +108,19 @@ TEST_CASE("a step with known shapes does not allocate") {
   std::vector<float> gradients(values.size());
   lockstep::ThreadPool pool(2);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
-  context.bind(values.data(), gradients.data(), layout.entries().size());
+  context.parameters().bind(values.data(), gradients.data(), layout.entries().size());
   auto const step = [&] {
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 3);
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 3);
     static_cast<void>(model.forward(context, batch));
-    context.backward({});
+    nn::Pass(context).backward({});
   };
   for (int i = 0; i < 3; ++i) step();
   auto const allocations = lockstep_test::mallocs.load();
-  auto const bytes = context.activation_bytes();
+  auto const bytes = nn::Pass(context).activation_bytes();
   for (int i = 0; i < 3; ++i) step();
   CHECK(lockstep_test::mallocs.load() == allocations);  // with a sanitizer nothing is counted
-  CHECK(context.activation_bytes() == bytes);
+  CHECK(nn::Pass(context).activation_bytes() == bytes);
 }
 
 TEST_CASE("invalid settings are refused") {

@@ -89,9 +89,9 @@ TEST_CASE("padding changes nothing") {
     lockstep::ThreadPool pool(1);
     nn::Context<double, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
     std::vector<double> gradients(values.size());
-    context.bind(values.data(), gradients.data(), layout.entries().size());
-    context.begin_step();
-    context.begin_micro_batch(nn::Mode::training, 3);
+    context.parameters().bind(values.data(), gradients.data(), layout.entries().size());
+    nn::Pass(context).begin_step();
+    nn::Pass(context).begin_micro_batch(nn::Mode::training, 3);
     return model.forward(context, batch).sum;
   };
   CHECK(loss(tight) == loss(roomy));

@@ -234,7 +234,7 @@ class TorchReplica {
   /// Sets the loss from which `backward` starts.
   void set_loss(TorchContext& context, torch::Tensor loss) {
     loss_ = std::move(loss);
-    for (auto const& each : learned_) context.add_use(*each.parameter);
+    for (auto const& each : learned_) context.parameters().gradients().add_use(*each.parameter);
   }
   void backward(TorchContext& context) {
     auto const loss = std::exchange(loss_, torch::Tensor());
@@ -328,7 +328,7 @@ class TorchReplica {
         else
           of.gradient.add_(dense);
       }
-      context_->finish_use(*of.parameter);
+      context_->parameters().gradients().finish_use(*of.parameter);
     } catch (...) {
       error_ = std::current_exception();
     }

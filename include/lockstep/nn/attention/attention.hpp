@@ -91,12 +91,12 @@ class MultiHeadAttention {
     if constexpr (Context::Space::host_accessible) {
       bool const is_cached_memory = context.cache().is_cached_memory(memory.tokens.value);
       if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_cached_memory)
-        context.expect_whole_sequences("attention");
+        context.cache().expect_whole_sequences("attention");
       if (context.cache().is_decoding() && !is_cached_memory) {
         key.value = context.cache().append(key.value, keys);
         value.value = context.cache().append(value.value, keys);
-        causal = context.cached_tokens() == 0;  // a token that follows others attends to all of them
-        keys = SequenceLayout<HostSpace>::padded(context.cached_tokens() + keys.length, {}, keys.positions);
+        causal = context.cache().cached_tokens() == 0;  // a token that follows others attends to all of them
+        keys = SequenceLayout<HostSpace>::padded(context.cache().cached_tokens() + keys.length, {}, keys.positions);
       }
     }
     check(queries.rows, keys.rows, bias.value.extent,
@@ -168,7 +168,7 @@ class MultiHeadAttention {
              ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
     });
     Index first = 0;
-    if constexpr (Context::Space::host_accessible) first = context.cached_tokens();
+    if constexpr (Context::Space::host_accessible) first = context.cache().cached_tokens();
     auto const angles = context.template temporary<typename Context::Real>(Extents<2>{x.layout.length, head_width_});
     Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
     auto const rotate = [&](Variable const& part) {

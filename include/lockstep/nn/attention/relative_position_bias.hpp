@@ -50,7 +50,7 @@ class RelativePositionBias {
                                                SequenceLayout<typename Context::Space> const& keys) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::RelativeBias<typename Context::Space>;
-    Index const earlier = context.cached_tokens(), first = 1 - queries.length - earlier;
+    Index const earlier = context.cache().cached_tokens(), first = 1 - queries.length - earlier;
     auto const bias =
         context.template variable<2>({table_.shape[1], std::max<Index>(0, queries.length + keys.length - 1)});
     Staging work(context);
@@ -68,7 +68,7 @@ class RelativePositionBias {
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceOf<Context> const& x) const {
     auto keys = x.layout;
-    keys.length += context.cached_tokens();
+    keys.length += context.cache().cached_tokens();
     return forward(context, x.layout, keys);
   }
 

@@ -94,14 +94,17 @@ class ParameterGradients {
     return {arena_ + p.offset, Write::add, *touched};
   }
 
-  /// Announces one use of the parameter by a backward closure; `finish_use` ends it. Parameters that the model does not
-  /// visit are ignored.
+  /// Sets the callback of the following `finish_use`.
+  void set_sink(ReadySink sink) noexcept { sink_ = sink; }
+  /// Counts uses of p by backward closures. Forward calls `add_use` for each use, and backward calls `finish_use` after
+  /// it, as Context::on_backward does for the parameters that it names. After the last use, p's gradient is complete.
+  /// Parameters that the model does not visit are ignored.
   void add_use(Parameter const& p) {
     if (p.ordinal >= 0) ++pending_uses_[index(p)];
   }
-  void finish_use(Parameter const& p, ReadySink sink) {
+  void finish_use(Parameter const& p) {
     if (p.ordinal < 0) return;
-    if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink.call) sink.call(sink.self, p.offset, p.size());
+    if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink_.call) sink_.call(sink_.self, p.offset, p.size());
   }
 
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
@@ -131,6 +134,7 @@ class ParameterGradients {
   }
 
   Scalar* arena_ = nullptr;
+  ReadySink sink_;
   std::vector<std::uint8_t> written_;
   std::vector<int> pending_uses_;
   std::vector<kernel::TouchedRows> touched_;

@@ -39,18 +39,18 @@ class [[nodiscard]] Staging {
   using Space = typename Context::Space;
   using Operand = nn::Operand<Context>;
 
-  explicit Staging(Context& context) : context_(&context), mark_(context.staging().scratch.mark()) {
-    if constexpr (converts) first_ = context.staging().results.size();
+  explicit Staging(Context& context) : context_(&context), mark_(context.parts().staging.scratch.mark()) {
+    if constexpr (converts) first_ = context.parts().staging.results.size();
   }
   Staging(Staging const&) = delete;
   Staging& operator=(Staging const&) = delete;
   ~Staging() {
     if constexpr (converts) {
-      auto& staged = context_->staging().results;
+      auto& staged = context_->parts().staging.results;
       for (auto i = first_; i < staged.size(); ++i) store(staged[i]);
       staged.resize(first_);
     }
-    context_->staging().scratch.rewind(mark_);
+    context_->parts().staging.scratch.rewind(mark_);
   }
 
   /// Returns x's current values. A null view stays null.
@@ -118,9 +118,9 @@ class [[nodiscard]] Staging {
   /// loss scale, if bound.
   template <int Rank>
   [[nodiscard]] GradientTarget<LossOperand<Context>> loss_gradient(Variable<Scalar, Rank, Space> const& v) {
-    auto const to = staged<LossOperand<Context>>(v, context_->arena().target(v.slot));
+    auto const to = staged<LossOperand<Context>>(v, context_->parts().arena.target(v.slot));
     if constexpr (std::is_same_v<Scalar, float16>)
-      if (to) context_->staging().results.back().scale = context_->loss_scaling().get();
+      if (to) context_->parts().staging.results.back().scale = context_->parts().loss_scale.get();
     return to;
   }
   /// Context::gradient_in_place for kernels. Read y's gradient first.
@@ -145,7 +145,7 @@ class [[nodiscard]] Staging {
   }
   template <class Element, std::size_t Rank>
   [[nodiscard]] TensorView<Element, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
-    return {context_->staging().scratch.template take_elements<Element>(elements(extent)), extent};
+    return {context_->parts().staging.scratch.template take_elements<Element>(elements(extent)), extent};
   }
   template <class To, class From, int Rank>
   [[nodiscard]] TensorView<To const, Rank, Space> as(TensorView<From const, Rank, Space> x) {
@@ -162,7 +162,7 @@ class [[nodiscard]] Staging {
   template <int Rank>
   void store_later(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
     Extents<1> const flat{to.size()};
-    context_->staging().results.push_back({{from, flat}, {to.data, flat}, write, nullptr});
+    context_->parts().staging.results.push_back({{from, flat}, {to.data, flat}, write, nullptr});
   }
   template <class Element, int Rank>
   [[nodiscard]] TensorView<Element, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {

@@ -11,6 +11,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+enum class Mode {
+  training,    ///< records backward, applies dropout
+  evaluation,  ///< records nothing
+};
+
 /// Closures that a forward pass leaves for backward, and their objects, in an arena that the host reads. Runs no
 /// destructors. A part of nn::Context.
 template <class Context>

@@ -113,7 +113,7 @@ class FusedEmbedding {
   template <class Context>
   [[nodiscard]] auto position_rows(Context& context) const {
     auto table = context.template value<2>(position_);
-    auto const earlier = context.cached_tokens();
+    auto const earlier = context.cache().cached_tokens();
     expect<DataError>(earlier == 0 || earlier < table.extent[0], [&] {
       return position_.layer("FusedEmbedding") + ": there are " + std::to_string(table.extent[0]) +
              " positions, all used by tokens before this batch; call Predictor::begin with fewer tokens, or give the "

@@ -36,7 +36,7 @@ requires SequenceColumn<Labels, typename Context::Space>
   using Label = std::remove_const_t<std::remove_pointer_t<decltype(labels.values.data)>>;
   static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
                 "Lockstep: ctc_loss takes sequences of integers or enumerators as labels");
-  context.expect_whole_sequences("ctc_loss");
+  context.cache().expect_whole_sequences("ctc_loss");
   auto const rows = logits.layout.rows, slots = logits.layout.slots;
   auto const of_labels = layout_of<Space>(labels, logits.layout.positions);
   auto const losses = context.template temporary<double>(Extents<1>{rows}),

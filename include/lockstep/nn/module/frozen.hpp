@@ -33,13 +33,13 @@ class Frozen {
         "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; a block that predicts "
         "from a batch needs a forward that its predict calls; see docs/how-to/fine-tune.md");
     struct RestoreMode {  // restores the mode even if the block throws
-      Context& context;
+      Mode& mode;
       Mode before;
-      ~RestoreMode() { context.set_mode(before); }
-    } const restore_mode{context, context.set_mode(Mode::evaluation)};
+      ~RestoreMode() { mode = before; }
+    } const restore_mode{context.parts().mode, std::exchange(context.parts().mode, Mode::evaluation)};
     auto const output = block_.forward(context, inputs...);
     auto const operation = [] {};
-    if (auto* const tracer = context.tracer()) trace_block(*tracer, typeid(operation).name());
+    if (auto* const tracer = context.parts().active_tracer()) trace_block(*tracer, typeid(operation).name());
     return output;
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
@@ -10,20 +11,20 @@ check_gradients(std::function<Loss<HostSpace>(Context<double, HostSpace>&)> cons
   ThreadPool pool(options.threads);
   Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   std::vector<double> gradients(static_cast<std::size_t>(layout.size()), std::nan(""));  // unset
-  context.bind(values.data(), gradients.data(), layout);
+  context.parameters().bind(values.data(), gradients.data(), layout);
   std::vector<double> buffers(static_cast<std::size_t>(layout.buffer_size()));
   initialize_buffers(layout, buffers.data());
-  context.bind_buffers(buffers.data());
+  context.parameters().bind_buffers(buffers.data());
   auto const loss_sum = [&] {
-    context.begin_micro_batch(Mode::training, options.seed);
+    Pass(context).begin_micro_batch(Mode::training, options.seed);
     return compute(context).sum;
   };
 
-  context.begin_step();
+  Pass(context).begin_step();
   // The difference of two sums of this size has their rounding errors: losses over many elements are large.
   double const rounding = 8 * 0x1p-53 * std::abs(loss_sum()) / options.step;
   double const absolute = std::max(options.absolute, rounding);
-  context.backward({});
+  Pass(context).backward({});
   for (std::size_t i = 0; i < layout.entries().size(); ++i)  // unwritten gradients and untouched rows are zero
     if (auto const& entry = layout.entries()[i]; !context.parameters().gradients().written(i))
       std::fill_n(gradients.begin() + entry.offset, entry.size, 0.0);

@@ -43,7 +43,7 @@ template <class Context>
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> first_token(Context& context, SequenceOf<Context> const& x) {
-  context.expect_whole_sequences("first_token");
+  context.cache().expect_whole_sequences("first_token");
   return detail::pooled_token(context, x, kernel::PooledToken::first);
 }
 template <class Context, detail::NotSequence<Context> Input>

@@ -8,7 +8,7 @@ template <class Context>
 LOCKSTEP_INLINE VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
   using Operand = nn::Operand<Context>;
-  context.expect_whole_sequences("mean_pool");
+  context.cache().expect_whole_sequences("mean_pool");
   auto y = context.template variable<2>({x.layout.rows, x.width()});
   Staging work(context);
   Kernel::template mean<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));

@@ -87,7 +87,7 @@ class Recurrent {
       auto state = work.temporary(Extents<2>{rows, width()});
       if constexpr (Space::host_accessible)
         if (context.cache().is_decoding()) {
-          if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
+          if (direction_ == Direction::backward) context.cache().expect_whole_sequences(Cell::name);
           state = context.cache().recurrent_state(x.layout, width()),
           pass.earlier = context.cache().recurrent_state(x.layout, width());
         }

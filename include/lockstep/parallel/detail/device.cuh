@@ -24,6 +24,7 @@
 #include <lockstep/memory/cuda_graph_cache.cuh>
 #include <lockstep/memory/cuda_prefetcher.cuh>
 #include <lockstep/memory/scratch.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/device_clock.cuh>
 #include <lockstep/parallel/detail/device_load.cuh>
@@ -162,14 +163,15 @@ class Device<CudaSpace> {
     if constexpr (std::equality_comparable<Batch>) {
       auto const& start = start_of(context, batch, ready);
       auto const* const outcome = stream().template persistent<Passes<Batch>>().run(
-          stream(), start, context.memory_version() + stream().memory_version(), recorded(context, ready, pass));
+          stream(), start, nn::Pass(context).memory_version() + stream().memory_version(),
+          recorded(context, ready, pass));
       if (outcome) {
         stream().queued() += outcome->work;
         context.parameters().gradients().set_written(outcome->written);
         if (ready) *ready = outcome->ready;
         return true;
       }
-      context.restart_micro_batch();  // a pass that could not be recorded has changed the context
+      nn::Pass(context).restart_micro_batch();  // a pass that could not be recorded has changed the context
       context.parameters().gradients().set_written(start.written);
     }
     return false;
@@ -184,7 +186,8 @@ class Device<CudaSpace> {
     if constexpr (std::equality_comparable<Batch>) {
       auto const& start = start_of(context, batch, ready);
       auto const* const outcome = stream().template persistent<Passes<Batch>>().prepare(
-          stream(), start, context.memory_version() + stream().memory_version(), recorded(context, ready, pass));
+          stream(), start, nn::Pass(context).memory_version() + stream().memory_version(),
+          recorded(context, ready, pass));
       if (outcome) context.parameters().gradients().set_written(outcome->written);
       return outcome != nullptr;
     } else {

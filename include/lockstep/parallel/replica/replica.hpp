@@ -13,6 +13,7 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/detail/evaluate_batch.hpp>
 #include <lockstep/parallel/replica/detail/rehearsal.hpp>
@@ -47,7 +48,7 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
     auto times = this->begin_pass(step);
     typename Base::ReleaseGuard const release{device_};
     auto const& device_batch = device_.copy_to_device(batch);
-    context_.begin_micro_batch(nn::Mode::training, step.key);
+    nn::Pass(context_).begin_micro_batch(nn::Mode::training, step.key);
     auto const pass = [&] { run_pass(times, batch, device_batch, loss_sink, ready_sink); };
     bool const replayed =
         this->may_replay(loss_sink, ready_sink, ready) && device_.run_recorded(context_, device_batch, ready, pass);

@@ -17,6 +17,7 @@
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/train/checkpoint/load_averages.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
@@ -192,7 +193,7 @@ class Predictor {
     static_assert(nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has no predict(context, batch) const for this batch type; see "
                   "docs/reference/model.md");
-    context_.begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
+    nn::Pass(context_).begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
     return model_->predict(context_, batch);
   }
 
@@ -203,8 +204,8 @@ class Predictor {
         values_(layout_.size()),
         buffers_(layout_.buffer_size()),
         context_(memory::Stream<HostSpace>(*pool_)) {
-    context_.bind(values_.data(), nullptr, layout_.entries().size());
-    context_.bind_buffers(buffers_.data());
+    context_.parameters().bind(values_.data(), nullptr, layout_.entries().size());
+    context_.parameters().bind_buffers(buffers_.data());
   }
 
   static void check(char const* what, std::span<float const> from, std::span<float const> to) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/tape.hpp>
@@ -11,6 +12,13 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 using Parameters = std::span<Parameter const* const>;
+
+/// Rejects a closure that owns something: the tape runs no destructors.
+template <class Function>
+constexpr void expect_closure() {
+  static_assert(std::is_trivially_destructible_v<Function>,
+                "Lockstep: a backward closure holds views and references only");
+}
 
 /// An operation of the forward pass as backward needs it: its closure, output and parameters.
 template <class Context>
@@ -22,22 +30,22 @@ struct Operation {
   /// Runs the closure if a consumer has written the output's gradient.
   void run(Context& context) const {
     if (output->data) backward.run(backward.closure, context);
-    context.arena().finish_producer(*output);
-    for (auto const* p : parameters) context.finish_use(*p);
+    context.parts().arena.finish_producer(*output);
+    for (auto const* p : parameters) context.parameters().gradients().finish_use(*p);
   }
 };
 
 /// Pushes an operation onto the context's tape. `type` names its backward closure.
 template <class Context>
 void record_operation(Context& context, Operation<Context> const& operation, char const* type) {
-  auto& tape = context.tape();
+  auto& tape = context.parts().tape;
   for (auto const* p : operation.parameters)
-    if (!tape.recomputing()) context.add_use(*p);
+    if (!tape.recomputing()) context.parameters().gradients().add_use(*p);
   ++operation.output->producers;
   auto* const kept = tape.template make<Operation<Context>>(operation);
   kept->parameters = tape.copy(operation.parameters);
   tape.push({kept, [](void* self, Context& c) { static_cast<Operation<Context>*>(self)->run(c); }});
-  if (auto* const tracer = context.tracer())
+  if (auto* const tracer = context.parts().active_tracer())
     tracer->registered(tape.size() - 1, type, operation.parameters, tape.recomputing());
 }
 

@@ -21,8 +21,8 @@ struct Staged {
 /// Memory of nn::Staging for the current layer: temporary numbers, and results to store at its end.
 template <class Real, class Scalar, class Space>
 struct StagingMemory {
-  memory::Scratch<memory::DefaultResource<Space>> scratch;
-  std::vector<Staged<Real, Scalar, Space>> results;
+  memory::Scratch<memory::DefaultResource<Space>> scratch{};
+  std::vector<Staged<Real, Scalar, Space>> results{};
 };
 
 }}}  // namespace lockstep::nn::detail

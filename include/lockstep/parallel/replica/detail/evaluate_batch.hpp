@@ -4,6 +4,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
@@ -45,7 +46,7 @@ template <class Device, class Model, class Context, class DeviceBatch, class Bat
 [[nodiscard]] nn::Loss<HostSpace> evaluate_batch(Device& device, Model const& model, Context& context,
                                                  DeviceBatch const& device_batch, Batch const& batch,
                                                  Metric&... metrics) {
-  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
   nn::detail::named_losses(context).clear();
   if constexpr (sizeof...(Metric) > 0 && (ignores_loss<Metric> && ...)) {
     add_prediction(device, model.predict(context, device_batch), batch, metrics...);
@@ -54,7 +55,7 @@ template <class Device, class Model, class Context, class DeviceBatch, class Bat
     return add_loss_parts(device, context, nn::loss_of(model, context, device_batch), metrics...);
   } else if constexpr (nn::HasForward<Model, Context, DeviceBatch>) {
     auto const loss = add_loss_parts(device, context, model.forward(context, device_batch), metrics...);
-    context.begin_micro_batch(nn::Mode::evaluation, 0);
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
     add_prediction(device, model.predict(context, device_batch), batch, metrics...);
     return loss;
   } else {

@@ -11,6 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/replica_group.hpp>
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -24,16 +25,16 @@ class Rehearsal {
   using Device = std::remove_reference_t<decltype(std::declval<Replica&>().device())>;
 
  public:
-  explicit Rehearsal(Replica& replica) : replica_(replica), group_(replica.context_.replicas().group()) {
+  explicit Rehearsal(Replica& replica) : replica_(replica), group_(replica.context_.parts().replicas.group()) {
     device().enter();
     auto const buffers = replica_.buffers();
     buffers_.assign(buffers.begin(), buffers.end());
-    if (group_) replica_.context_.replicas().bind_group(&no_exchange_.emplace(*group_));
+    if (group_) replica_.context_.parts().replicas.bind_group(&no_exchange_.emplace(*group_));
     replica_.update_shadow();
   }
   Rehearsal(Rehearsal const&) = delete;
   Rehearsal& operator=(Rehearsal const&) = delete;
-  ~Rehearsal() { replica_.context_.replicas().bind_group(group_); }
+  ~Rehearsal() { replica_.context_.parts().replicas.bind_group(group_); }
 
   /// Runs all passes, so that memory gets its final size, then records them if asked to. Returns the number of batches
   /// whose passes are recorded.
@@ -98,10 +99,10 @@ class Rehearsal {
   template <class PassKind>
   void begin(PassKind const& kind) {
     if (kind.first) {
-      replica_.context_.begin_step();
+      nn::Pass(replica_.context_).begin_step();
       device().begin_step();
     }
-    replica_.context_.begin_micro_batch(nn::Mode::training, 0);
+    nn::Pass(replica_.context_).begin_micro_batch(nn::Mode::training, 0);
   }
 
   Replica& replica_;

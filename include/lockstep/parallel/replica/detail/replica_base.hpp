@@ -20,6 +20,7 @@
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/slice.hpp>
@@ -76,7 +77,7 @@ class ReplicaBase {
 
   /// Sets the group with which passes exchange data; it must outlive the replica. Shards in turns exchange with none.
   void set_group(nn::ReplicaGroup& group) noexcept {
-    if (shards() == 1) context_.replicas().bind_group(&group);
+    if (shards() == 1) context_.parts().replicas.bind_group(&group);
   }
 
   /// Returns how many shards of each micro-step the replica computes.
@@ -148,14 +149,15 @@ class ReplicaBase {
   /// access each activation five times (to write it, to use it in forward and backward, and its gradient twice), and
   /// each parameter three times.
   [[nodiscard]] DeviceWork take_work() {
-    return device_.take_work(5 * static_cast<double>(context_.activation_bytes()) +
+    return device_.take_work(5 * static_cast<double>(nn::Pass(context_).activation_bytes()) +
                              3 * static_cast<double>(bytes_of(size())));
   }
   /// Returns the facts about a GPU; empty on the CPU.
   [[nodiscard]] DeviceFacts device_facts() const { return device_.facts(); }
   /// Returns the bytes of values, their shadow, gradients, sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return bytes_per_element * static_cast<std::size_t>(size()) + shard_sum_.bytes() + context_.activation_bytes();
+    return bytes_per_element * static_cast<std::size_t>(size()) + shard_sum_.bytes() +
+           nn::Pass(context_).activation_bytes();
   }
 
  protected:
@@ -246,13 +248,13 @@ template <class Context>
   memory::Buffer<float> start(layout.buffer_size());
   nn::initialize_buffers(layout, start.data());
   set_buffers(start.span());
-  context_.bind_buffers(buffers_.data());
+  context_.parameters().bind_buffers(buffers_.data());
   if constexpr (has_shadow) {
     shadow_ = memory::Buffer<Shadow, Space>(layout.size(), memory::DefaultResource<Space>{});
     context_.parameters().bind_half_precision_values(shadow_.data());
   }
   loss_scale_.bind(device_, context_);
-  context_.replicas().bind_group(&sequential_shards_);
+  context_.parts().replicas.bind_group(&sequential_shards_);
 }
 
 template <class Context>
@@ -263,7 +265,7 @@ detail::ShardSum<typename Context::Space> ReplicaBase<Context>::bind_context(Con
                                                                              float* gradients,
                                                                              nn::ParameterLayout const& layout,
                                                                              int shards) {
-  context.bind(values, gradients, layout);
+  context.parameters().bind(values, gradients, layout);
   return detail::ShardSum<Space>(shards, layout.size(), context.parameters().gradients().touched());
 }
 
@@ -271,7 +273,7 @@ template <class Context>
 typename ReplicaBase<Context>::PassTimes ReplicaBase<Context>::begin_pass(MicroStep const& step) {
   device_.enter();
   if (step.first) {
-    context_.begin_step();
+    nn::Pass(context_).begin_step();
     device_.begin_step();
   }
   update_shadow();
@@ -283,13 +285,13 @@ typename ReplicaBase<Context>::PassTimes ReplicaBase<Context>::begin_pass(MicroS
 template <class Context>
 void ReplicaBase<Context>::run_backward([[maybe_unused]] PassTimes& times, LossSink loss_sink,
                                         nn::ReadySink ready_sink) {
-  context_.end_forward();
+  nn::Pass(context_).end_forward();
   if (loss_sink.call) loss_sink.call(loss_sink.self);
   if constexpr (Space::host_accessible) {
     times.middle = device_.now();
-    times.in_forward = context_.replicas().take_exchange_seconds();
+    times.in_forward = context_.parts().replicas.take_exchange_seconds();
   }
-  context_.backward(ready_sink);
+  nn::Pass(context_).backward(ready_sink);
 }
 
 template <class Context>
@@ -300,7 +302,7 @@ void ReplicaBase<Context>::end_pass(PassTimes const& times, bool replayed) {
     device_.add_phase(&PhaseSeconds::forward, times.begin, times.middle);
     device_.add_phase(&PhaseSeconds::backward, times.middle, end);
     device_.count_as_communication(&PhaseSeconds::forward, times.in_forward);
-    device_.count_as_communication(&PhaseSeconds::backward, context_.replicas().take_exchange_seconds());
+    device_.count_as_communication(&PhaseSeconds::backward, context_.parts().replicas.take_exchange_seconds());
   } else {
     device_.add_phase(&PhaseSeconds::pass, times.begin, end);
   }
@@ -410,7 +412,7 @@ template <class Context>
 void ReplicaBase<Context>::trace(Timeline* timeline) {
   traced_ = timeline != nullptr;
   device_.trace(timeline);
-  context_.trace(
+  nn::Pass(context_).trace(
       timeline, [](void* device) { return static_cast<double>(static_cast<Device*>(device)->now()); }, &device_);
 }
 

@@ -24,7 +24,7 @@ class ReplicaLossScale<float16, Space> {
 
   template <class Device, class Context>
   void bind(Device const& device, Context& context) {
-    context.loss_scaling().bind(&data()->scale);
+    context.parts().loss_scale.bind(&data()->scale);
     set(device, optim::LossScaler{}.begin());
   }
   [[nodiscard]] State* data() noexcept { return state_.data(); }
