@@ -10,39 +10,17 @@
 #include <lockstep/cuda.cuh>
 #include <lockstep/lockstep.hpp>
 
+#include "train/text_classifier.hpp"
+
 using namespace lockstep;
 
 namespace {
 
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
-
-class Classifier {
- public:
-  void visit(auto&& each) {
-    each("embedding", embedding_);
-    each("encoder", encoder_);
-    each("head", head_);
-  }
-  template <class Context>
-  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
-    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
-    auto const pooled = nn::mean_pool(context, encoder_.forward(context, x));
-    return nn::cross_entropy(context, head_.forward(context, pooled), batch[&Text::label]);
-  }
-
- private:
-  nn::FusedEmbedding embedding_{{.vocabulary = 20, .length = 9, .width = 16, .dropout = 0.1}};
-  nn::TransformerEncoder encoder_{{.layers = 1, .width = 16, .heads = 2, .feed_forward = 32, .dropout = 0.1}};
-  nn::Linear head_{16, 3};
-};
-
 template <class Policy>
 std::vector<float> trained(Policy policy) {
-  Trainer trainer(Classifier{}, optim::SGD{.learning_rate = 0.1}, std::move(policy), 1);
-  std::vector<Text> texts(4);
+  lockstep_test::TextClassifier const model({.words = 20, .longest = 9, .layers = 1});
+  Trainer trainer(model, optim::SGD{.learning_rate = 0.1}, std::move(policy), 1);
+  std::vector<lockstep_test::Text> texts(4);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     texts[i].label = static_cast<int>(i % 3);
     for (std::size_t t = 0; t < 3 + 2 * i; ++t)

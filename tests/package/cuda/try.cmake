@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Links the CUDA kernels as a user would, below WORK. Without INTERPRETER, the package is installed without the library,
-# and an empty archive takes its place: nvcc compiles nothing of it. With INTERPRETER, a replacement for CUDA's runtime,
-# the library in BUILD is installed, and a program trains with it.
+# and an empty archive takes its place. nvcc compiles nothing of it then, only a user's kernel in a project that uses
+# FetchContent. With INTERPRETER, a replacement for CUDA's runtime, the library in BUILD is installed, and a program
+# trains with it.
 include("${CMAKE_CURRENT_LIST_DIR}/../run.cmake")
 
 set(prefix "${WORK}/prefix")
@@ -24,6 +25,8 @@ if(NOT INTERPRETER)
   if(NOT says MATCHES "^devices: [0-9]+ ")
     message(FATAL_ERROR "it printed: ${says}")
   endif()
+  configure(fetch_content)
+  run("${CMAKE_COMMAND}" --build "${WORK}/fetch_content" --target user_kernel)
   return()
 endif()
 configure(find_package)
