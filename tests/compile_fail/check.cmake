@@ -7,15 +7,16 @@
 # without the trail of includes. It must have one error; the compiler does not stop at the first. So the sentence that a
 # user reads is tested.
 #
-# Without LINES, the cases are first compiled together, each in a namespace, because the compiler takes longer for what
-# the headers leave pending than for a case. A case whose first error there lacks the text is then compiled alone: cases
-# that instantiate one template have one error together.
+# With CASES, compiles the cases of these sources together, each in a namespace, because the compiler takes longer for
+# what the headers leave pending than for a case. Other calls read the errors in the folder WORK. A case whose first error
+# there lacks the text is then compiled alone: cases that instantiate one template have one error together. Sources with
+# LINES, and sources that specialize templates of the library, are left out.
 #
 # With CONTROLS, compiles these sources without a case, which must succeed and shows that the rest of each is correct.
 # They are namespaces of one translation unit, unless they specialize templates of the library.
 #
-# Without both, compiles the includes of all sources in this folder into the folder WORK, for the other calls.
-if(NOT SOURCE AND NOT CONTROLS)
+# Without these, compiles the includes of all sources in this folder into the folder WORK, for the other calls.
+if(NOT SOURCE AND NOT CONTROLS AND NOT CASES)
   set(includes "")
   file(GLOB_RECURSE sources "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
   foreach(source IN LISTS sources)
@@ -55,6 +56,32 @@ if(CONTROLS)
   return()
 endif()
 
+if(CASES)
+  string(REPLACE "," ";" CASES "${CASES}")
+  set(joined "")
+  foreach(name IN LISTS CASES)
+    file(READ "${CMAKE_CURRENT_LIST_DIR}/${name}.cpp" source)
+    if(source MATCHES "\n(// LINES|namespace lockstep )")
+      continue()
+    endif()
+    string(MAKE_C_IDENTIFIER "${name}.cpp" file)
+    file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/${name}.cpp" cases REGEX "^// CASE [a-z_0-9]+: .+")
+    foreach(case IN LISTS cases)
+      string(REGEX MATCH "^// CASE ([a-z_0-9]+): " _ "${case}")
+      set(case "${CMAKE_MATCH_1}")
+      string(APPEND joined "#define CASE_${case}\nnamespace case_${file}_${case} {\n"
+                           "#line 1 \"case_${file}_${case}.cpp\"\n${source}}\n#undef CASE_${case}\n")
+    endforeach()
+  endforeach()
+  file(WRITE "${WORK}/cases.cpp" "${joined}")
+  list(REMOVE_ITEM COMPILE -Wfatal-errors)
+  if(COMPILE MATCHES "clang")
+    list(APPEND COMPILE -ferror-limit=0)
+  endif()
+  execute_process(COMMAND ${COMPILE} -w "${WORK}/cases.cpp" ERROR_FILE "${WORK}/cases.txt")
+  return()
+endif()
+
 file(STRINGS "${SOURCE}" cases REGEX "^// CASE [a-z_0-9]+: .+")
 if(NOT cases)
   message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
@@ -77,26 +104,17 @@ if(most)
   list(REMOVE_ITEM COMPILE -Wfatal-errors)
 endif()
 set(together "")
-if(NOT most AND NOT source MATCHES "\nnamespace lockstep ")
-  set(joined "")
-  foreach(case IN LISTS cases)
-    string(REGEX MATCH "^// CASE ([a-z_0-9]+): " _ "${case}")
-    set(name "${CMAKE_MATCH_1}")
-    string(APPEND joined "#define CASE_${name}\nnamespace case_${name} {\n#line 1 \"case_${name}.cpp\"\n${source}}\n"
-                         "#undef CASE_${name}\n")
-  endforeach()
-  string(MAKE_C_IDENTIFIER "${SOURCE}" file)
-  file(WRITE "${WORK}/${file}.cpp" "${joined}")
-  set(all ${COMPILE})
-  list(REMOVE_ITEM all -Wfatal-errors)
-  execute_process(COMMAND ${all} -w "${WORK}/${file}.cpp" ERROR_VARIABLE together)
+if(NOT most AND EXISTS "${WORK}/cases.txt")
+  file(READ "${WORK}/cases.txt" together)
 endif()
+file(RELATIVE_PATH file "${CMAKE_CURRENT_LIST_DIR}" "${SOURCE}")
+string(MAKE_C_IDENTIFIER "${file}" file)
 set(alone 0)
 foreach(case IN LISTS cases)
   string(REGEX MATCH "^// CASE ([a-z_0-9]+): (.+)$" _ "${case}")
   set(name "${CMAKE_MATCH_1}")
   set(text "${CMAKE_MATCH_2}")
-  string(FIND "${together}" "case_${name}.cpp:" at)
+  string(FIND "${together}" "case_${file}_${name}.cpp:" at)
   if(NOT at EQUAL -1)
     string(SUBSTRING "${together}" ${at} -1 first)
     string(REGEX MATCH "[^\n]*error:[^\n]*" first "${first}")
