@@ -145,7 +145,7 @@ function(lockstep_cuda_test name)
     set(missing "an nvcc of version 12 or later")
   elseif(test_WITH AND NOT TARGET ${test_WITH})
     string(REPLACE "lockstep::" "the component " missing "${test_WITH}")
-  elseif(program MATCHES "^(kernel|parallel)/[a-z]+$" AND NOT (lockstep_gpus OR LOCKSTEP_KIT OR LOCKSTEP_TEST_PTX))
+  elseif(program MATCHES "^(kernel|comm|parallel)/[a-z]+$" AND NOT (lockstep_gpus OR LOCKSTEP_KIT OR LOCKSTEP_TEST_PTX))
     set(missing "a GPU") # nvcc only compiles it, to PTX
     lockstep_cuda_test_ptx()
   else()
@@ -198,6 +198,7 @@ endfunction()
 # take as long again; the emulated tests compile the same host code. Tests above the kernels declare the kernels as a
 # linked program does, because kernel/ compiles them already.
 function(lockstep_cuda_test_ptx)
+  string(REGEX REPLACE "^kernel/(large|norms|small)$" "kernel/all" program "${program}") # no optimization to differ in
   string(REPLACE "/" "." target "test.cuda.${program}")
   if(NOT TARGET ${target})
     set(file "${CMAKE_CURRENT_BINARY_DIR}/cuda/${program}.cu")
