@@ -79,10 +79,10 @@ endif()
 
 # lockstep_test(folder/name [APART] [SETS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
-# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor (of a room in
-# data) with equal LINK are one program. Tests with further SOURCES are separate programs, and so are tests that are
-# APART. A test is APART if its includes depend on its macros, or if it specializes templates. Tests of kernels are
-# compiled for this processor, except those that call kernels with several instruction SETS.
+# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor with equal LINK are
+# one program. Tests with further SOURCES are separate programs, and so are tests that are APART. A test is APART if its
+# includes depend on its macros, or if it specializes templates. Tests of kernels are compiled for this processor, except
+# those that call kernels with several instruction SETS.
 # NEEDS are programs, targets of this project, that a test starts: it finds the path of each in the environment as
 # LOCKSTEP_PROGRAM_<name>. PROCESSORS is the number of cores that it uses. Exit code 77 means skipped.
 #
@@ -99,10 +99,7 @@ function(lockstep_test name)
   set_property(TARGET ${target} PROPERTY EXCLUDE_FROM_ALL ON)
   add_dependencies(alone ${target})
 
-  string(REGEX MATCH "^(data/)?[^/]+" folder "${name}") # rooms of a floor share a program
-  if(folder STREQUAL name)
-    get_filename_component(folder "${name}" DIRECTORY)
-  endif()
+  string(REGEX MATCH "^[^/]+" folder "${name}") # rooms of a floor share a program
   string(REGEX REPLACE "lockstep::|;" "_" linked "${test_LINK}")
   if(test_SETS)
     string(APPEND linked "_sets")
