@@ -361,7 +361,7 @@ void zstd(std::string_view input) {
       static_cast<std::uint64_t>(std::clamp<Index>(std::atoll(std::string(take_part(input)).c_str()), 0, most));
   packed.hold(input);
   auto const plain = folder / "plain";
-  data::detail::decompress_zstd(data::detail::DataFile(packed.path()), plain, bytes);
+  data::detail::decompress_zstd(data::detail::DataFile(packed.path()), plain, bytes, nullptr);
   auto const made = std::filesystem::file_size(plain);
   std::filesystem::remove(plain);
   if (made != bytes || folder.entries() != 0) throw std::logic_error("not what was announced, or more than that");
