@@ -122,15 +122,21 @@ using Called =
 // -ffp-contract=off, as Lockstep's targets do. The optimize attribute comes before the target: g++ 14 forgets a target
 // that precedes it.
 #if defined(__clang__) || defined(__CUDA_ARCH__)
-#define LOCKSTEP_COMPILED_FOR(...) __VA_ARGS__
+#define LOCKSTEP_COMPILED_FOR(level, ...) __VA_ARGS__
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq"
 #else
-#define LOCKSTEP_COMPILED_FOR(...) [[gnu::optimize("O3", "fp-contract=off")]] __VA_ARGS__
+#define LOCKSTEP_COMPILED_FOR(level, ...) [[gnu::optimize(level, "fp-contract=off")]] __VA_ARGS__
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"
+#endif
+// If wider sets are compiled too, only processors from before 2013 run the baseline.
+#if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
+#define LOCKSTEP_BASELINE_LEVEL "O2"
+#else
+#define LOCKSTEP_BASELINE_LEVEL "O3"
 #endif
 
 template <class Function>
-LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline]])
+LOCKSTEP_COMPILED_FOR(LOCKSTEP_BASELINE_LEVEL, [[gnu::flatten, gnu::noinline]])
 decltype(auto) call_baseline(Function& f) {
   Called<Function, Vectors<16>> called(f);
   if constexpr (std::is_invocable_v<Function&>) {
@@ -142,7 +148,7 @@ decltype(auto) call_baseline(Function& f) {
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 template <class Function>
-LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target("avx2")]])
+LOCKSTEP_COMPILED_FOR("O3", [[gnu::flatten, gnu::noinline, gnu::target("avx2")]])
 decltype(auto) call_avx2(Function& f) {
   Called<Function, Vectors<32>> called(f);
   if constexpr (std::is_invocable_v<Function&>) {
@@ -153,7 +159,7 @@ decltype(auto) call_avx2(Function& f) {
 }
 
 template <class Function>
-LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target(LOCKSTEP_AVX512)]])
+LOCKSTEP_COMPILED_FOR("O3", [[gnu::flatten, gnu::noinline, gnu::target(LOCKSTEP_AVX512)]])
 decltype(auto) call_avx512(Function& f) {
   Called<Function, Vectors<64>> called(f);
   if constexpr (std::is_invocable_v<Function&>) {
@@ -166,6 +172,7 @@ decltype(auto) call_avx512(Function& f) {
 
 #undef LOCKSTEP_AVX512
 #undef LOCKSTEP_COMPILED_FOR
+#undef LOCKSTEP_BASELINE_LEVEL
 
 }  // namespace detail
 
