@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/processors.hpp>
@@ -23,13 +24,19 @@ LOCKSTEP_COLD_INLINE int allowed_processors() noexcept {
 
 namespace detail {
 
-/// Calls version_2(folder) and version_1(folder) for the folders of this process's control group and the groups above
-/// it. A container may not see the folders of its host's path; its own limit is then at the mount point.
-template <class Version2, class Version1>
-void each_control_group(std::string const& root, Version2 const& version_2, Version1 const& version_1) {
-  auto const upwards = [](std::string const& mount, std::string path, auto const& read) {
+/// A folder of a control group. Version 2 of the interface has other files than version 1.
+struct ControlGroup {
+  std::string folder;
+  bool is_version_2;
+};
+
+/// Returns the folders of this process's control group and of the groups above it. A container may not see the folders
+/// of its host's path; its own limit is then at the mount point.
+LOCKSTEP_COLD_INLINE std::vector<ControlGroup> control_groups(std::string const& root) {
+  std::vector<ControlGroup> all;
+  auto const upwards = [&](std::string const& mount, std::string path, bool is_version_2) {
     for (;;) {
-      read(mount + path + "/");
+      all.push_back({mount + path + "/", is_version_2});
       if (path.empty() || path == "/") return;
       path.erase(path.rfind('/'));
     }
@@ -41,13 +48,13 @@ void each_control_group(std::string const& root, Version2 const& version_2, Vers
     auto const controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     auto const path = line.substr(second + 1);
     if (controllers == ",,") {
-      for (auto const* const mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
-        upwards(root + mount, path, version_2);
+      for (auto const* const mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) upwards(root + mount, path, true);
     } else if (controllers.find(",cpu,") != std::string::npos) {
       for (auto const* const mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
-        upwards(root + mount, path, version_1);
+        upwards(root + mount, path, false);
     }
   }
+  return all;
 }
 
 }  // namespace detail
@@ -62,17 +69,16 @@ LOCKSTEP_COLD_INLINE std::optional<int> processor_quota(std::string const& root)
     std::ifstream(file) >> number;
     return number;
   };
-  detail::each_control_group(
-      root,
-      [&](std::string const& folder) {
-        std::ifstream file(folder + "cpu.max");
-        std::string quota;
-        double period = 0;
-        if (file >> quota >> period && quota != "max") consider(std::strtod(quota.c_str(), nullptr), period);
-      },
-      [&](std::string const& folder) {
-        consider(number_in(folder + "cpu.cfs_quota_us"), number_in(folder + "cpu.cfs_period_us"));
-      });
+  for (auto const& [folder, is_version_2] : detail::control_groups(root)) {
+    if (is_version_2) {
+      std::ifstream file(folder + "cpu.max");
+      std::string quota;
+      double period = 0;
+      if (file >> quota >> period && quota != "max") consider(std::strtod(quota.c_str(), nullptr), period);
+    } else {
+      consider(number_in(folder + "cpu.cfs_quota_us"), number_in(folder + "cpu.cfs_period_us"));
+    }
+  }
   if (!least) return std::nullopt;
   return std::max(1, static_cast<int>(std::min(*least, 1e6)));
 }
@@ -86,17 +92,15 @@ LOCKSTEP_INLINE int processors() noexcept {
   }
 }
 
-LOCKSTEP_INLINE double throttled_seconds(std::string const& root) {
+LOCKSTEP_COLD_INLINE double throttled_seconds(std::string const& root) {
   double most = 0;
-  auto const consider = [&](std::string const& folder, char const* key, double unit) {
+  for (auto const& [folder, is_version_2] : detail::control_groups(root)) {
     std::ifstream file(folder + "cpu.stat");
     std::string name;
     for (double value = 0; file >> name >> value;)
-      if (name == key) most = std::max(most, value * unit);
-  };
-  detail::each_control_group(
-      root, [&](std::string const& folder) { consider(folder, "throttled_usec", 1e-6); },
-      [&](std::string const& folder) { consider(folder, "throttled_time", 1e-9); });
+      if (name == (is_version_2 ? "throttled_usec" : "throttled_time"))
+        most = std::max(most, value * (is_version_2 ? 1e-6 : 1e-9));
+  }
   return most;
 }
 

@@ -45,17 +45,13 @@ class ThreadExchange {
   /// another exchange
   template <class Function>
   void exchange(int rank, Contribution const& mine, Function&& f) {
-    contributions_[static_cast<std::size_t>(rank)] = mine;
-    arrive_and_wait();
-    for (auto const& other : contributions_)  // equal on all threads
-      if (other.kind != contributions_[0].kind || other.bytes != contributions_[0].bytes)
-        throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - contributions_.data()) +
-                                 " has reached " + text(other) + " and device 0 to " + text(contributions_[0]) + rule);
+    contribute(rank, mine);
     f(contributions_);
     arrive_and_wait();
   }
 
  private:
+  void contribute(int rank, Contribution const& mine);
   void arrive_and_wait();
   void fail(std::exception_ptr const& failure) noexcept;
   void next_round() noexcept;

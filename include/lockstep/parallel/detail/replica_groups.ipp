@@ -11,6 +11,15 @@ LOCKSTEP_INLINE void ThreadExchange::end_pass(std::exception_ptr const& failure)
   if (arrived_ > 0) fail(pass_ended_error());
 }
 
+LOCKSTEP_INLINE void ThreadExchange::contribute(int rank, Contribution const& mine) {
+  contributions_[static_cast<std::size_t>(rank)] = mine;
+  arrive_and_wait();
+  for (auto const& other : contributions_)  // equal on all threads
+    if (other.kind != contributions_[0].kind || other.bytes != contributions_[0].bytes)
+      throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - contributions_.data()) +
+                               " has reached " + text(other) + " and device 0 to " + text(contributions_[0]) + rule);
+}
+
 LOCKSTEP_INLINE void ThreadExchange::arrive_and_wait() {
   std::uint32_t round = 0;
   {
