@@ -8,7 +8,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
@@ -26,8 +25,30 @@ struct OptionWord {
 };
 
 /// Content of an option's variable: nothing (an empty optional), a whole number, a number, or a string. Switches and
-/// enums are whole numbers.
-using OptionContent = std::variant<std::monostate, Index, double, std::string>;
+/// enums are whole numbers. Not a std::variant, which would be expensive to compile.
+class OptionContent {
+ public:
+  OptionContent() = default;
+  OptionContent(Index value) noexcept : kind_(Kind::integer), integer_(value) {}
+  OptionContent(double value) noexcept : kind_(Kind::number), number_(value) {}
+  OptionContent(std::string value) noexcept : kind_(Kind::text), text_(std::move(value)) {}
+  OptionContent(char const* value) : OptionContent(std::string(value)) {}
+
+  [[nodiscard]] bool empty() const noexcept { return kind_ == Kind::nothing; }
+  /// Returns the content if it is of this kind, or null.
+  [[nodiscard]] Index const* integer() const noexcept { return kind_ == Kind::integer ? &integer_ : nullptr; }
+  [[nodiscard]] double const* number() const noexcept { return kind_ == Kind::number ? &number_ : nullptr; }
+  [[nodiscard]] std::string const* text() const noexcept { return kind_ == Kind::text ? &text_ : nullptr; }
+
+  [[nodiscard]] bool operator==(OptionContent const& other) const = default;
+
+ private:
+  enum class Kind { nothing, integer, number, text };
+  Kind kind_ = Kind::nothing;
+  Index integer_ = 0;
+  double number_ = 0;
+  std::string text_;
+};
 
 /// Reference to the variable of an option, which must outlive it: bool, an integer, double, std::string, an enum, or a
 /// std::optional of one of them.
@@ -54,7 +75,7 @@ class OptionVariable {
   }
   [[nodiscard]] OptionContent read() const { return read_(variable_); }
   /// Sets the variable, which must not be const. Nothing resets an optional, and leaves other variables as they are.
-  /// @throws std::bad_variant_access for a content of another kind
+  /// @throws std::logic_error for a content of another kind
   void write(OptionContent const& content) const { write_(variable_, content); }
   /// Returns the bool or the string itself.   @pre kind() is boolean or text, and the variable is no optional
   [[nodiscard]] bool& boolean() const noexcept { return *static_cast<bool*>(variable_); }
@@ -108,16 +129,22 @@ class OptionVariable {
   static void write_as(void* variable, OptionContent const& content) {
     using Value = typename Plain<Field>::type;
     auto& value = *static_cast<Field*>(variable);
-    if (content.index() == 0) {
+    if (content.empty()) {
       if constexpr (Plain<Field>::optional) value.reset();
     } else if constexpr (std::is_floating_point_v<Value>) {
-      value = std::get<double>(content);
+      value = present(content.number());
     } else if constexpr (std::is_same_v<Value, std::string>) {
-      value = std::get<std::string>(content);
+      value = present(content.text());
     } else {
-      value = static_cast<Value>(std::get<Index>(content));
+      value = static_cast<Value>(present(content.integer()));
     }
   }
+  template <class Value>
+  static Value const& present(Value const* value) {
+    if (!value) refuse_kind();
+    return *value;
+  }
+  [[noreturn, gnu::cold]] static void refuse_kind();
 
   void* variable_;
   std::span<OptionWord const> words_;

@@ -20,9 +20,9 @@ std::string shortest_number(Number number) {
 
 LOCKSTEP_COLD_INLINE std::string OptionVariable::text() const {
   auto const content = read();
-  if (auto const* const text = std::get_if<std::string>(&content)) return *text;
-  if (auto const* const number = std::get_if<double>(&content)) return detail::shortest_number(*number);
-  auto const* const integer = std::get_if<Index>(&content);
+  if (auto const* const text = content.text()) return *text;
+  if (auto const* const number = content.number()) return detail::shortest_number(*number);
+  auto const* const integer = content.integer();
   if (!integer) return {};
   for (auto const& word : words_)
     if (word.value == *integer) return std::string(word.word);
@@ -31,11 +31,15 @@ LOCKSTEP_COLD_INLINE std::string OptionVariable::text() const {
   return std::to_string(*integer);
 }
 
+LOCKSTEP_COLD_INLINE void OptionVariable::refuse_kind() {
+  throw std::logic_error("an option is set to a content of another kind than its variable's");
+}
+
 LOCKSTEP_COLD_INLINE void OptionList::check_ranges() const {
   for (auto const& option : options_) {
     auto const content = option.variable.read();
-    auto const* const integer = std::get_if<Index>(&content);
-    auto const* const number = std::get_if<double>(&content);
+    auto const* const integer = content.integer();
+    auto const* const number = content.number();
     if (!integer && !number) continue;
     auto const value = integer ? static_cast<double>(*integer) : *number;
     auto const& [least, most, below, rule] = option.range;
@@ -65,7 +69,7 @@ LOCKSTEP_COLD_INLINE void OptionList::assign(OptionList const& other) const {
   for (auto const& option : options_)
     if (auto const* const source = other.find(option.name)) {
       auto const content = source->variable.read();
-      auto const* const text = std::get_if<std::string>(&content);
+      auto const* const text = content.text();
       if (!text || !text->empty()) option.variable.write(content);
     }
 }

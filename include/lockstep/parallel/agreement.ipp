@@ -19,8 +19,8 @@ LOCKSTEP_COLD_INLINE void Agreement::add(OptionList const& options) {
   for (auto const& [name, variable, range, field, recorded, flag] : options) {
     if (field.empty()) continue;
     auto const content = variable.read();
-    auto const* const integer = std::get_if<Index>(&content);
-    if (auto const* const number = std::get_if<double>(&content))
+    auto const* const integer = content.integer();
+    if (auto const* const number = content.number())
       add(field, *number);
     else if (integer && variable.words().empty())
       add(field, *integer);

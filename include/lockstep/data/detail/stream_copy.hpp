@@ -5,10 +5,6 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 #include <lockstep/core/version.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -18,18 +14,28 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 inline constexpr std::size_t stream_bytes = std::size_t{64} << 10;
 
 #if defined(__x86_64__)
+// Instructions as the compilers' own functions: the header of intrinsics takes them longer than all of this folder.
+typedef long long Streamed __attribute__((vector_size(16)));
+
+/// Stores 16 bytes and bypasses the caches. `to` is aligned to 16 bytes.
+inline void stream_store(std::byte* to, Streamed value) noexcept {
+#if defined(__clang__)
+  __builtin_nontemporal_store(value, reinterpret_cast<Streamed*>(to));
+#else
+  __builtin_ia32_movntdq(reinterpret_cast<Streamed*>(to), value);
+#endif
+}
 /// Writes a cache line with stores that bypass the caches.
-inline void stream_line(std::byte* to, __m128i a, __m128i b, __m128i c, __m128i d) noexcept {
-  auto* const line = reinterpret_cast<__m128i*>(to);
-  _mm_stream_si128(line, a);
-  _mm_stream_si128(line + 1, b);
-  _mm_stream_si128(line + 2, c);
-  _mm_stream_si128(line + 3, d);
+inline void stream_line(std::byte* to, Streamed a, Streamed b, Streamed c, Streamed d) noexcept {
+  stream_store(to, a);
+  stream_store(to + 16, b);
+  stream_store(to + 32, c);
+  stream_store(to + 48, d);
 }
 inline void stream_line(std::byte* to, std::byte const* from) noexcept {
-  auto const* const line = reinterpret_cast<__m128i const*>(from);
-  stream_line(to, _mm_loadu_si128(line), _mm_loadu_si128(line + 1), _mm_loadu_si128(line + 2),
-              _mm_loadu_si128(line + 3));
+  Streamed line[4];
+  std::memcpy(line, from, sizeof line);
+  stream_line(to, line[0], line[1], line[2], line[3]);
 }
 
 /// Copies from two streams a page and a half apart, and prefetches the next two. The hardware prefetcher
@@ -43,9 +49,9 @@ inline std::size_t stream_pairs(std::byte* to, std::byte const* from, std::size_
   std::size_t at = 0;
   for (; at + prefetch_distance + 2 * stream_distance <= bytes; at += 2 * stream_distance) {
     for (auto line = at; line < at + stream_distance; line += 64) {
-      _mm_prefetch(reinterpret_cast<char const*>(from + line + prefetch_distance), _MM_HINT_T0);
+      __builtin_prefetch(from + line + prefetch_distance);
       stream_line(to + line, from + line);
-      _mm_prefetch(reinterpret_cast<char const*>(from + line + stream_distance + prefetch_distance), _MM_HINT_T0);
+      __builtin_prefetch(from + line + stream_distance + prefetch_distance);
       stream_line(to + line + stream_distance, from + line + stream_distance);
     }
   }
@@ -69,7 +75,7 @@ inline void stream_copy(void* to, void const* from, std::size_t bytes) noexcept 
     at += stream_pairs(out + at, in + at, bytes - at);
     for (; at + 64 <= bytes; at += 64) stream_line(out + at, in + at);
     std::memcpy(out + at, in + at, bytes - at);
-    _mm_sfence();  // the mutex that publishes the batch does not order non-temporal stores
+    __builtin_ia32_sfence();  // the mutex that publishes the batch does not order non-temporal stores
     return;
   }
 #endif
@@ -85,13 +91,14 @@ void stream_fill(Value* begin, Value* end, Value value) noexcept {
       reinterpret_cast<std::uintptr_t>(begin) % sizeof(Value) == 0) {
     alignas(16) Value sixteen[16 / sizeof(Value) > 0 ? 16 / sizeof(Value) : 1];
     for (auto& each : sixteen) each = value;
-    auto const pattern = _mm_load_si128(reinterpret_cast<__m128i const*>(sixteen));
+    Streamed pattern;
+    std::memcpy(&pattern, sixteen, sizeof pattern);
     auto* const out = reinterpret_cast<std::byte*>(begin);
     auto at = before_line(out);
     std::fill_n(begin, at / sizeof(Value), value);
     for (; at + 64 <= bytes; at += 64) stream_line(out + at, pattern, pattern, pattern, pattern);
     std::fill(begin + at / sizeof(Value), end, value);
-    _mm_sfence();
+    __builtin_ia32_sfence();
     return;
   }
 #endif

@@ -2,9 +2,7 @@
 #pragma once
 #include <cmath>
 #include <cstddef>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -32,7 +30,7 @@ template <std::size_t bytes>
     } else if constexpr (bytes == 32) {
       asm("vsqrtps %0, %%ymm0\n\tvmovups %%ymm0, %0" : "+m"(here) : : "xmm0");
     } else {
-      _mm_storeu_ps(here.values, _mm_sqrt_ps(_mm_loadu_ps(here.values)));
+      asm("movups %0, %%xmm0\n\tsqrtps %%xmm0, %%xmm0\n\tmovups %%xmm0, %0" : "+m"(here) : : "xmm0");
     }
   }
 #elif defined(__aarch64__) && !defined(__CUDA_ARCH__)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>

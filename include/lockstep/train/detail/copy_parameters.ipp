@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
+
 #include <lockstep/train/detail/copy_parameters.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
