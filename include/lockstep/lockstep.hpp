@@ -88,7 +88,6 @@
 #include <lockstep/kernel/attention/relative_bias.hpp>
 #include <lockstep/kernel/attention/relative_buckets.hpp>
 #include <lockstep/kernel/attention/rotary.hpp>
-#include <lockstep/kernel/contract/contract.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/kernel/convolution/image_input.hpp>
 #include <lockstep/kernel/convolution/upsample.hpp>
