@@ -3,6 +3,7 @@
 #include <lockstep/data/classes/class_names.ipp>
 #include <lockstep/data/collate/pad_collate.ipp>
 #include <lockstep/data/detail/data_file.ipp>
+#include <lockstep/data/detail/samples_by_class.ipp>
 #include <lockstep/data/detail/zero_runs.ipp>
 #include <lockstep/data/loader/data_loader_options.ipp>
 #include <lockstep/data/loader/detail/loader_checks.ipp>

@@ -4,6 +4,7 @@
 #include <lockstep/train/detail/saved_state_reader.ipp>
 #include <lockstep/train/detail/single_thread_guard.ipp>
 #include <lockstep/train/detail/sorted_rows.ipp>
+#include <lockstep/train/metrics/auc.ipp>
 #include <lockstep/train/metrics/bleu.ipp>
 #include <lockstep/train/metrics/chrf.ipp>
 #include <lockstep/train/metrics/class_report.ipp>
@@ -18,6 +19,7 @@
 #include <lockstep/train/trainer/detail/checkpointing.ipp>
 #include <lockstep/train/trainer/detail/evaluate.ipp>
 #include <lockstep/train/trainer/detail/fit_plan.ipp>
+#include <lockstep/train/trainer/detail/rehearse.ipp>
 #include <lockstep/train/trainer/detail/running_fit.ipp>
 #include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>

@@ -59,10 +59,11 @@ class ParameterGradients {
         if (entry.by_rows()) words += kernel::TouchedRows::words_for(entry.shape[0]);
       touched_bits_ = memory::Buffer<std::uint64_t>(words);
       auto* next = touched_bits_.data();
-      for (auto entry = layout.entries().rbegin(); entry != layout.entries().rend(); ++entry) {  // in the arena's order
-        if (!entry->by_rows()) continue;
-        touched_.push_back({entry->offset, entry->shape[0], entry->size / entry->shape[0], next});
-        next += kernel::TouchedRows::words_for(entry->shape[0]);
+      for (auto i = layout.entries().size(); i-- > 0;) {  // in the arena's order
+        auto const& entry = layout.entries()[i];
+        if (!entry.by_rows()) continue;
+        touched_.push_back({entry.offset, entry.shape[0], entry.size / entry.shape[0], next});
+        next += kernel::TouchedRows::words_for(entry.shape[0]);
       }
     }
   }

@@ -107,8 +107,10 @@ template <class Replica, class Optimizer, class Policy>
       found->second.bytes += replica + (device == 0 ? moment_bytes : 0);
       ++found->second.replicas;
     }
-    for (auto each = gpus.rbegin(); each != gpus.rend(); ++each)  // enters the first device's GPU last
-      check.gpu(each->second, detail::Device<Space>::free_memory(each->first), each->first);
+    for (auto i = gpus.size(); i-- > 0;) {  // enters the first device's GPU last
+      auto const& [gpu, need] = gpus[i];
+      check.gpu(need, detail::Device<Space>::free_memory(gpu), gpu);
+    }
   }
 }
 

@@ -19,6 +19,9 @@ namespace detail {
 
 /// Returns a 128-bit checksum for each parameter in each arena, without padding.
 [[nodiscard]] std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas);
+/// Returns the checksum of checksums.
+[[nodiscard]] Checksum checksum_of(std::vector<Checksum> const& checksums);
+[[nodiscard]] bool all_equal(std::vector<Checksum> const& checksums) noexcept;
 
 /// Throws an error for unequal replicas.
 /// @param all concatenated checksums of every replica
@@ -41,14 +44,12 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
   auto const ranks = static_cast<std::size_t>(communicator.size());
   if (ranks == 1) return;
   auto const mine = detail::checksums(layout, arenas);
-  auto const whole = checksum(std::as_bytes(std::span(mine)));
+  auto const whole = detail::checksum_of(mine);
   std::vector<Checksum> all(ranks);
   detail::all_gather_bytes(communicator, &whole, all.data(), sizeof whole);
-  bool equal = true;
-  for (auto const& other : all) equal = equal && other == all[0];
-  if (equal) return;
+  if (detail::all_equal(all)) return;
   all.resize(ranks * mine.size());
-  detail::all_gather_bytes(communicator, mine.data(), all.data(), std::span(mine).size_bytes());
+  detail::all_gather_bytes(communicator, mine.data(), all.data(), mine.size() * sizeof(Checksum));
   detail::expect_equal_checksums(layout, all, ranks, "rank",
                                  "a rank changed its parameters on its own or took a step with other options", step);
 }

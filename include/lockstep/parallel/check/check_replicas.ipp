@@ -12,6 +12,16 @@ LOCKSTEP_INLINE std::vector<Checksum> checksums(nn::ParameterLayout const& layou
   return out;
 }
 
+LOCKSTEP_INLINE Checksum checksum_of(std::vector<Checksum> const& checksums) {
+  return checksum(std::as_bytes(std::span(checksums)));
+}
+
+LOCKSTEP_INLINE bool all_equal(std::vector<Checksum> const& checksums) noexcept {
+  for (auto const& other : checksums)
+    if (other != checksums[0]) return false;
+  return true;
+}
+
 LOCKSTEP_INLINE void expect_equal_checksums(nn::ParameterLayout const& layout, std::span<Checksum const> all,
                                             std::size_t replicas, std::string const& place, std::string const& why,
                                             Index step) {

@@ -86,17 +86,18 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
   void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, Function&& f) const {
     Range range;
     auto const& entries = layout_->entries();
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      auto const decays = optim::decay_of(optimizer, *entry);
-      auto const rate = optim::rate_of(optimizer, *entry);
-      bool const is_table = !tables.empty() && tables[0].offset == entry->offset && entry->size > 0;
+    for (auto i = entries.size(); i-- > 0;) {
+      auto const& entry = entries[i];
+      auto const decays = optim::decay_of(optimizer, entry);
+      auto const rate = optim::rate_of(optimizer, entry);
+      bool const is_table = !tables.empty() && tables[0].offset == entry.offset && entry.size > 0;
       if (is_table || decays != range.decays || rate != range.rate) {
         if (range.begin < range.end) f(std::as_const(range));
-        range = {entry->offset, entry->offset, rate, decays, {}};
+        range = {entry.offset, entry.offset, rate, decays, {}};
       }
-      range.end = entry->offset + nn::ParameterLayout::padded(entry->size);
+      range.end = entry.offset + nn::ParameterLayout::padded(entry.size);
       if (!is_table) continue;
-      f(Range{entry->offset, entry->offset + entry->size, rate, decays, tables[0]});
+      f(Range{entry.offset, entry.offset + entry.size, rate, decays, tables[0]});
       range.begin = range.end;
       tables = tables.subspan(1);
     }

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
-#include <functional>
-#include <queue>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
-#include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/index.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -55,20 +43,9 @@ class SortedRows {
   [[nodiscard]] std::size_t runs() const noexcept { return runs_.size(); }
 
   /// Calls visit(line) for each line in the order of their samples, and only for the first of duplicates.
-  void each(auto const& visit) {
-    bool any = false;
-    Index last = 0;
-    auto const emit = [&](NumberedLine const& line) {
-      if (std::exchange(any, true) && line.sample == last) return;
-      last = line.sample;
-      visit(line);
-    };
-    if (runs_.empty()) {
-      for (auto const& line : sorted()) emit(line);
-    } else {
-      spill();
-      merge(emit);
-    }
+  template <class Visit>
+  void each(Visit const& visit) {
+    visit_all(&visit, [](void const* any, NumberedLine const& line) { (*static_cast<Visit const*>(any))(line); });
   }
   /// Writes the lines in the order of their samples, and only the first of duplicates.
   void write_to(auto& file) {
@@ -106,25 +83,9 @@ class SortedRows {
     NumberedLine line_;
   };
 
+  void visit_all(void const* visitor, void (*visit)(void const* visitor, NumberedLine const& line));
   [[nodiscard]] std::vector<NumberedLine> sorted() const;
   void spill();
-  void merge(auto const& emit) {
-    auto const each = std::clamp(part_bytes_ / runs_.size(), std::size_t{1} << 12, std::size_t{1} << 18);
-    std::vector<Reader> readers;
-    for (auto const& run : runs_) readers.emplace_back(*this, run, each);
-    using Next = std::pair<Index, std::size_t>;  // sample and run: of duplicates, the earlier run's line is first
-    std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
-    auto const advance = [&](std::size_t run) {
-      if (readers[run].next()) queue.emplace(readers[run].line().sample, run);
-    };
-    for (std::size_t run = 0; run < readers.size(); ++run) advance(run);
-    while (!queue.empty()) {
-      auto const run = queue.top().second;
-      queue.pop();
-      emit(readers[run].line());
-      advance(run);
-    }
-  }
   void write(std::string_view bytes, std::size_t at);
   [[noreturn]] void fail(char const* what) const;
 

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <functional>
+#include <queue>
+#include <system_error>
 
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/file_remedy.hpp>
 #include <lockstep/train/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -52,6 +60,36 @@ LOCKSTEP_INLINE void SortedRows::Reader::refill() {
   at_ += more;
   buffer_ = std::move(buffer);
   rest_ = buffer_;
+}
+
+LOCKSTEP_INLINE void SortedRows::visit_all(void const* visitor, void (*visit)(void const*, NumberedLine const&)) {
+  bool any = false;
+  Index last = 0;
+  auto const emit = [&](NumberedLine const& line) {
+    if (std::exchange(any, true) && line.sample == last) return;
+    last = line.sample;
+    visit(visitor, line);
+  };
+  if (runs_.empty()) {
+    for (auto const& line : sorted()) emit(line);
+    return;
+  }
+  spill();
+  auto const each = std::clamp(part_bytes_ / runs_.size(), std::size_t{1} << 12, std::size_t{1} << 18);
+  std::vector<Reader> readers;
+  for (auto const& run : runs_) readers.emplace_back(*this, run, each);
+  using Next = std::pair<Index, std::size_t>;  // sample and run: of duplicates, the earlier run's line is first
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  auto const advance = [&](std::size_t run) {
+    if (readers[run].next()) queue.emplace(readers[run].line().sample, run);
+  };
+  for (std::size_t run = 0; run < readers.size(); ++run) advance(run);
+  while (!queue.empty()) {
+    auto const run = queue.top().second;
+    queue.pop();
+    emit(readers[run].line());
+    advance(run);
+  }
 }
 
 LOCKSTEP_INLINE std::vector<NumberedLine> SortedRows::sorted() const {

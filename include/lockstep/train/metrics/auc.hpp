@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +16,13 @@
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+namespace detail {
+
+/// Returns the share of pairs of a logit of `zeros` and one of `others` in which the second is larger; equal ones count
+/// half. Sorts them and counts pairs as integers, so that the value does not depend on their order.
+[[nodiscard]] double area_under_curve(std::vector<float> zeros, std::vector<float> others);
+
+}  // namespace detail
 
 /// Area under the receiver operating characteristic curve: `Auc{&Click::clicked}`. It counts pairs of a sample with a
 /// label other than 0 and a sample with label 0. The value is the share of pairs in which the first has the larger
@@ -73,29 +79,15 @@ class Auc {
   [[nodiscard]] double value() const {
     double counted = 0;
     for (double const count : totals_) counted += count;
-    return counted == static_cast<double>(logits_[0].size() + logits_[1].size()) ? exact_value() : rounded_value();
+    return counted == static_cast<double>(logits_[0].size() + logits_[1].size())
+               ? detail::area_under_curve(logits_[0], logits_[1])
+               : rounded_value();
   }
   [[nodiscard]] static constexpr char const* name() noexcept { return "auc"; }
 
  private:
   static constexpr std::size_t bins = 65536;
 
-  /// Sorts the logits and counts pairs as integers, so that the value does not depend on the order of samples.
-  [[nodiscard]] double exact_value() const {
-    auto zeros = logits_[0], others = logits_[1];
-    if (zeros.empty() || others.empty()) return 0;
-    std::sort(zeros.begin(), zeros.end());
-    std::sort(others.begin(), others.end());
-    std::uint64_t twice_right = 0;
-    std::size_t smaller = 0, not_larger = 0;
-    for (float const logit : others) {
-      while (smaller < zeros.size() && zeros[smaller] < logit) ++smaller;
-      while (not_larger < zeros.size() && zeros[not_larger] <= logit) ++not_larger;
-      twice_right += smaller + not_larger;
-    }
-    return static_cast<double>(twice_right) /
-           (2 * static_cast<double>(zeros.size()) * static_cast<double>(others.size()));
-  }
   [[nodiscard]] double rounded_value() const noexcept {
     double zeros = 0, others = 0, right = 0;
     for (std::size_t bin = 0; bin < bins; ++bin) {
@@ -119,3 +111,7 @@ class Auc {
 };
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/metrics/auc.ipp>
+#endif

@@ -39,14 +39,7 @@ template <class Shape>
 }
 
 /// Returns the kinds of micro-steps of a step, in order.
-[[nodiscard]] inline std::vector<parallel::MicroStep> kinds_of_micro_steps(FitPlan const& plan) {
-  auto const count = std::min(plan.accumulation, plan.micro_steps);
-  if (count <= 1) return {parallel::MicroStep{}};
-  std::vector<parallel::MicroStep> kinds{{.first = true, .last = false}};
-  if (count > 2) kinds.push_back({.first = false, .last = false});
-  kinds.push_back({.first = false, .last = true});
-  return kinds;
-}
+[[nodiscard]] std::vector<parallel::MicroStep> kinds_of_micro_steps(FitPlan const& plan);
 
 /// Makes memory, plans and, if `makes` says so, recordings for the frequent shapes of the batches that follow `steps`
 /// steps. Changes no
@@ -79,3 +72,7 @@ template <class Session, class Loader>
 }
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/rehearse.ipp>
+#endif
