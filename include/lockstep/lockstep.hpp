@@ -280,6 +280,7 @@
 #include <lockstep/parallel/check/check_replicas.hpp>
 #include <lockstep/parallel/deprecated.hpp>
 #include <lockstep/parallel/device.hpp>
+#include <lockstep/parallel/device_facts.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/distributed_options.hpp>
