@@ -18,7 +18,7 @@ class ClipsFile {
   explicit ClipsFile(int count, char const* folder = nullptr) {
     if (folder == nullptr) folder = std::getenv("LOCKSTEP_BENCH_FOLDER");
     auto const parent = folder ? std::filesystem::path(folder) : std::filesystem::temp_directory_path();
-    auto path = (parent / "lockstep-clips-XXXXXX").string();
+    auto path = (parent / "bench-clips-XXXXXX").string();
     descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
     if (descriptor_ < 0) throw std::runtime_error("cannot write " + path);
     ::unlink(path.c_str());
