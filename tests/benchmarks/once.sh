@@ -49,7 +49,7 @@ END
 cases='file_locks/unlocked/processes:1|latency/first_batch|loader/tokens|torch_data/tiny|video_clips/.*/files:12'
 cases+='|trajectory_windows/.*/batch:1024|attention/forward|convolution/forward/3x3/depthwise|embedding/forward/ids:zipf'
 cases+='|touched_rows/backward/ids:uniform|gemm/weight_gradient/float32/.*/outputs:128|cross_entropy/.*/classes:4|group_norm/forward/rows:32'
-cases+='|layer_norm/forward|adamw/parameters:100000|start/processes:2|ctc/.*/rows:16|gru/.*:varied/rows:32/|row_exchange/ranks:2'
+cases+='|layer_norm/forward|adamw/parameters:100000|start/processes:2|ctc/.*/rows:16|gru/.*:varied/.*/width:64$|row_exchange/ranks:2'
 cases+='|reproducible/ragged/shards:4|two_ranks/width:32/padded/manual'
 cases+='|activity_step/mode:flatten|step/width:128/ragged$|trajectory_step/ragged$|pose_step/.*/batch:1|video_step/.*/batch:1'
 cases+='|activation_memory/width:128/padded/no_dropout|text_start/open|order/index|order/resume|order/padding/token_budget'
