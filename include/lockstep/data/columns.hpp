@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -90,6 +91,15 @@ class Columns {
                   "Lockstep: batch[&Other::member] names a member of another struct than the batch's samples: use a "
                   "member of the sample type, which is the first type in this line's Columns<Sample, ...>");
     return std::declval<typename detail::ColumnFor<Member, Space, sequences>::type const&>();
+  }
+
+  /// Rejects the name or number of a member at compile time.
+  template <class Name>
+  requires(std::is_convertible_v<Name const&, std::string_view> || std::is_integral_v<Name>) [[nodiscard]] auto const&
+  operator[](Name const&) const noexcept {
+    static_assert(!std::same_as<Name, Name>,
+                  "Lockstep: batch[...] takes a pointer to a member of the sample: batch[&Sample::member]");
+    return std::get<0>(columns_);
   }
 
   /// Returns all columns in the order of the members, for collates, which write them.

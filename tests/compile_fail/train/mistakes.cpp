@@ -7,9 +7,19 @@
 // CASE nameless: Lockstep: visit calls each(child): give each child a name
 // CASE sequences: Lockstep: context.input takes numbers without a length per row
 // CASE optionals: Lockstep: context.input takes a number for each row
+// CASE mean_of_loss: Lockstep: a loss is a sum with its weight, and the trainer divides by the weight of all ranks
+// CASE labels_first: Lockstep: cross_entropy takes the logits first
+// CASE named_column: Lockstep: batch[...] takes a pointer to a member of the sample: batch[&Sample::member]
+// CASE evaluated_loader: Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none
+// CASE bare_parameter: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
+// CASE closure_first: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
+// CASE closure_without_context: Lockstep: a backward closure takes the context
+// CASE owning_closure: Lockstep: a backward closure holds views and references only
+// CASE gradient_of_value: Lockstep: context.gradient takes a Variable, and this is a value
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include <lockstep/lockstep.hpp>
@@ -29,13 +39,40 @@ struct Sample {
 #endif
 };
 
+/// A layer of the user's.
+struct Shift {
+  ls::nn::Parameter by{{2}, ls::nn::Initializer::constant(0)};
+
+  void visit(auto&& each) { each("by", by); }
+  template <class Context>
+  auto forward(Context& context, ls::nn::VariableOf<Context, 2> x) const {
+    auto const y = context.template variable<2>(x.value.extent);
+#if defined(CASE_bare_parameter)
+    context.on_backward(y, by, [x](Context& c) { static_cast<void>(c.gradient(x)); });
+#elif defined(CASE_closure_first)
+    context.on_backward(
+        y, [x](Context& c) { static_cast<void>(c.gradient(x)); }, std::tie(by));
+#elif defined(CASE_closure_without_context)
+    context.on_backward(y, std::tie(by), [x] {});
+#elif defined(CASE_owning_closure)
+    context.on_backward(y, std::tie(by), [kept = std::vector<float>(8)](Context&) {});
+#elif defined(CASE_gradient_of_value)
+    context.on_backward(y, std::tie(by), [x](Context& c) { static_cast<void>(c.gradient(x.value)); });
+#else
+    context.on_backward(y, std::tie(by), [x](Context& c) { static_cast<void>(c.gradient(x)); });
+#endif
+    return y;
+  }
+};
+
 struct Model {
   ls::nn::Linear layer{4, 2};
+  Shift shift;
 
 #if defined(CASE_nameless)
   void visit(auto&& each) { each(layer); }
 #else
-  void visit(auto&& each) { each("layer", layer); }
+  void visit(auto&& each) { each("layer", layer), each("shift", shift); }
 #endif
   auto predict(auto& context, auto const& batch) const {
 #if defined(CASE_other_struct)
@@ -45,13 +82,20 @@ struct Model {
 #elif defined(CASE_optionals)
     static_cast<void>(context.input(batch[&Sample::weight]));
     return layer.forward(context, context.input(batch[&Sample::x]));
+#elif defined(CASE_named_column)
+    return layer.forward(context, context.input(batch["x"]));
 #else
-    return layer.forward(context, context.input(batch[&Sample::x]));  // as with `.values`
+    auto const y = layer.forward(context, context.input(batch[&Sample::x]));  // as with `.values`
+    return shift.forward(context, y);
 #endif
   }
   auto loss(auto& context, auto const& logits, auto const& batch) const {
 #if defined(CASE_class_labels)
     return ls::nn::mean_squared_error(context, logits, batch[&Sample::label]);
+#elif defined(CASE_mean_of_loss)
+    return ls::nn::cross_entropy(context, logits, batch[&Sample::label]) / batch.rows();
+#elif defined(CASE_labels_first)
+    return ls::nn::cross_entropy(context, batch[&Sample::label], logits);
 #else
     return ls::nn::cross_entropy(context, logits, batch[&Sample::label]);
 #endif
@@ -59,12 +103,14 @@ struct Model {
 };
 
 void train(std::vector<Sample> const& samples) {
-  ls::data::DataLoader loader{ls::data::InMemoryDataset{samples}, ls::data::SequentialSampler{}, ls::data::PadCollate{},
-                              {.batch_size = 2}};
+  ls::data::DataLoader loader{
+      ls::data::InMemoryDataset{samples}, ls::data::SequentialSampler{}, ls::data::PadCollate{}, {.batch_size = 2}};
   ls::Trainer trainer{Model{}, ls::optim::SGD{}, ls::parallel::SingleDevice{}};
   trainer.fit(loader, {.epochs = 1});
 #if defined(CASE_function_as_metric)
   static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, [](auto const&, auto const&) { return 1.0; }}));
+#elif defined(CASE_evaluated_loader)
+  static_cast<void>(trainer.evaluate(loader));
 #else
   static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, ls::train::Accuracy{&Sample::label}}));
 #endif

@@ -99,8 +99,8 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them). `f(context)` runs
   /// when output's gradient is complete, and never if no consumer wrote one. A closure holds views and references only.
   /// Parameters that the model does not visit are ignored, so a layer can name parameters that an option omits.
-  template <int Rank, class... Parameters, class Function>
-  void on_backward(Variable<Rank> output, std::tuple<Parameters const&...> parameters, Function f);
+  template <int Rank, class Parameters, class Function>
+  void on_backward(Variable<Rank> output, Parameters const& parameters, Function f);
 
   /// Returns the destination of a parameter's gradient: the first writer of a step overwrites, later writers add.
   [[nodiscard]] GradientTarget<Real> gradient(Parameter const& p) { return parameters().gradients().target(p); }
@@ -113,6 +113,13 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
     parts_.loss_scale.expect_scaled();
     return parts_.arena.target(v.slot);
+  }
+  /// Rejects an activation's value at compile time.
+  template <class Element, int Rank>
+  GradientTarget<Scalar> gradient(TensorView<Element, Rank, Space> const&) {
+    static_assert(!std::is_same_v<Element, Element>,
+                  "Lockstep: context.gradient takes a Variable, and this is a value: pass x instead of x.value");
+    return {};
   }
   /// Returns the destination for a layer whose backward computes x's gradient elementwise from the gradient of its
   /// output y. If x's gradient is not written yet, it takes the memory of y's gradient, which no other closure reads.
@@ -231,20 +238,23 @@ auto Context<Scalar, Space>::input(TensorView<Element, Rank, Space> x) -> Variab
 }
 
 template <class Scalar, class Space>
-template <int Rank, class... Parameters, class Function>
-void Context<Scalar, Space>::on_backward(Variable<Rank> output, std::tuple<Parameters const&...> parameters,
-                                         Function f) {
-  static_assert((std::is_same_v<Parameters, Parameter> && ...),
-                "Lockstep: on_backward takes std::tie of nn::Parameters");
+template <int Rank, class Parameters, class Function>
+void Context<Scalar, Space>::on_backward(Variable<Rank> output, Parameters const& parameters, Function f) {
+  static_assert(detail::ties_parameters<Parameters>,
+                "Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}, and last "
+                "the closure: context.on_backward(y, std::tie(weight_), [=](auto& c) { ... })");
   detail::expect_closure<Function>();
-  if (!recording()) return;
-  auto const addresses = detail::addresses(parameters);
-  detail::record_operation<Context>(*this,
-                                    {{parts_.tape.template make<Function>(f),
-                                      [](void* self, Context& context) { (*static_cast<Function*>(self))(context); }},
-                                     output.slot,
-                                     addresses},
-                                    typeid(Function).name());
+  if constexpr (detail::ties_parameters<Parameters>) {
+    static_assert(std::is_invocable_v<Function&, Context&>,
+                  "Lockstep: a backward closure takes the context: [=](auto& c) { ... }");
+    if (!recording()) return;
+    auto const addresses = detail::addresses(parameters);
+    auto const run = [](void* self, Context& context) {
+      if constexpr (std::is_invocable_v<Function&, Context&>) (*static_cast<Function*>(self))(context);
+    };
+    detail::record_operation<Context>(*this, {{parts_.tape.template make<Function>(f), run}, output.slot, addresses},
+                                      typeid(Function).name());
+  }
 }
 
 template <class Scalar, class Space>

@@ -38,6 +38,14 @@ operator*(Factor, Loss<Space> const& loss) {
 template <class Space, class Factor>
 requires std::is_arithmetic_v<Factor> Loss<Space>
 operator*(Loss<Space> const& loss, Factor factor) { return factor * loss; }
+template <class Space, class Number>
+requires std::is_arithmetic_v<Number> Loss<Space>
+operator/(Loss<Space> const& loss, Number) {
+  static_assert(!std::is_same_v<Space, Space>,
+                "Lockstep: a loss is a sum with its weight, and the trainer divides by the weight of all ranks: return "
+                "what nn::cross_entropy(context, logits, labels) returns; see docs/how-to/add-a-layer.md");
+  return loss;
+}
 
 template <>
 struct Loss<HostSpace> {

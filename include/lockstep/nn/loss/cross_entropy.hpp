@@ -153,6 +153,16 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
     return detail::cross_entropy(context, detail::as_tokens(logits), detail::numbers_of(labels), flat, options);
 }
 
+/// Rejects labels before the logits at compile time.
+template <class Context, class Labels, class Logits>
+requires(detail::LayerOutput<Logits> &&
+         !detail::LayerOutput<Labels>) LossOf<Context> cross_entropy(Context&, Labels const&, Logits const&,
+                                                                     CrossEntropyOptions const& = {}) {
+  static_assert(!std::is_same_v<Labels, Labels>,
+                "Lockstep: cross_entropy takes the logits first: nn::cross_entropy(context, logits, labels)");
+  return {};
+}
+
 /// Rejects strings as labels at compile time.
 template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.characters; }

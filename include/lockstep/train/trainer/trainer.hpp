@@ -223,6 +223,14 @@ class Trainer {
     train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
     return evaluate_all(evaluation, on_progress);
   }
+  /// Rejects anything else at compile time.
+  template <class Other>
+  requires(!train::is_evaluation<Other>) train::EvaluationReport evaluate(Other const&) {
+    static_assert(!std::is_same_v<Other, Other>,
+                  "Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none; without metrics, "
+                  "train::Evaluation{loader} gives the loss; see docs/reference/trainer.md");
+    return {};
+  }
 
   /// Returns the parameters on the host. For a GPU it is a copy, valid until the next call.
   [[nodiscard]] std::span<float const> values() const { return session_.values(); }

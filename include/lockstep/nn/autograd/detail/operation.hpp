@@ -49,9 +49,18 @@ void record_operation(Context& context, Operation<Context> const& operation, cha
     tracer->registered(tape.size() - 1, type, operation.parameters, tape.recomputing());
 }
 
+/// Whether a type is a std::tie of parameters.
+template <class Tie>
+inline constexpr bool ties_parameters = false;
+template <class... Each>
+inline constexpr bool ties_parameters<std::tuple<Each...>> =
+    (true && ... &&
+     std::is_same_v<std::remove_const_t<std::remove_reference_t<Each>>, Parameter>)&&(true && ... &&
+                                                                                      std::is_reference_v<Each>);
+
 /// Returns the addresses of the parameters of a std::tie.
 template <class... Each>
-[[nodiscard]] std::array<Parameter const*, sizeof...(Each)> addresses(std::tuple<Each const&...> const& parameters) {
+[[nodiscard]] std::array<Parameter const*, sizeof...(Each)> addresses(std::tuple<Each...> const& parameters) {
   return std::apply([](auto const&... p) { return std::array<Parameter const*, sizeof...(Each)>{&p...}; }, parameters);
 }
 
