@@ -73,7 +73,11 @@ endif()
 if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
   add_library(lockstep_ptx SHARED ptx/cublaslt.cpp ptx/cudart.cpp)
   target_include_directories(lockstep_ptx PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
-  target_compile_options(lockstep_ptx PRIVATE -O2)
+  if(LOCKSTEP_TEST_PTX)
+    target_compile_options(lockstep_ptx PRIVATE -O2)
+  elseif(CMAKE_CXX_FLAGS MATCHES "-Og") # the tests of memory/ run only a moment
+    target_compile_options(lockstep_ptx PRIVATE -O0)
+  endif()
   target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings)
 endif()
 
@@ -242,7 +246,7 @@ function(lockstep_test_program name file)
   set(start lockstep_test_start)
   # Most tests run only a moment, and clang compiles them without optimization in a fraction of the time. Kernels with
   # long loops, and the page checks, would take longer in all.
-  set(light "core|memory|cuda_emulation|fuzz|data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden|tools")
+  set(light "core|memory|cuda_emulation|ptx|fuzz|data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden|tools")
   if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(${light})/|^emulated/kernel/(norms|small)$")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
