@@ -276,6 +276,11 @@ function(lockstep_test_entry entry)
     ${entry}
     PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS ${test_PROCESSORS} TIMEOUT 300
                WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" ENVIRONMENT "${environment}")
+  # Tests of several cores start first, one after another. Later, they would wait until no others are left, because ctest
+  # gives a core that becomes free to the next test of one core.
+  if(test_PROCESSORS GREATER 1)
+    set_property(TEST ${entry} PROPERTY COST 1000)
+  endif()
 endfunction()
 
 # lockstep_compile_fail(folder/name): see compile_fail/check.cmake.
@@ -326,6 +331,9 @@ function(lockstep_package_test way)
       "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -D "FLAGS=${flags}" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
   set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
+  if(way STREQUAL "add_subdirectory") # it starts a compiler per core, and ctest starts it first
+    set_tests_properties(package/${way} PROPERTIES PROCESSORS 2)
+  endif()
   if(way STREQUAL "fetch_content")
     set_tests_properties(package/${way} PROPERTIES DEPENDS package/add_subdirectory)
   endif()
