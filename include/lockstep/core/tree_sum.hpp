@@ -14,21 +14,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
 }
 
-/// Returns term(0) + … + term(n - 1), summed in the balanced binary tree, n ≥ 1. All code that sums over shards,
-/// replicas and ranks uses this order, so that all sums are bit-identical.
+/// Returns term(first) + … + term(first + n - 1), summed in the balanced binary tree, n ≥ 1. All code that sums over
+/// shards, replicas and ranks uses this order, so that all sums are bit-identical.
 /// @determinism bitwise
 template <class Term>
-[[nodiscard]] constexpr auto tree_sum(int n, Term const& term) {
-  decltype(term(0)) left[32]{};  // sums of complete subtrees, of falling sizes: a bit of the number of terms each
-  int open = 0;
-  for (int i = 0; i < n; ++i) {
-    auto sum = term(i);
-    for (auto terms = static_cast<unsigned>(i); terms % 2 != 0; terms /= 2) sum = left[--open] + sum;
-    left[open++] = sum;
-  }
-  auto sum = left[--open];
-  while (open > 0) sum = left[--open] + sum;
-  return sum;
+[[nodiscard]] constexpr auto tree_sum(int n, Term const& term, int first = 0) {
+  if (n == 1) return term(first);
+  int const left = tree_split(n);
+  return tree_sum(left, term, first) + tree_sum(n - left, term, first + left);
 }
 
 namespace detail {

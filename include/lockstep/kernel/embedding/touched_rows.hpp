@@ -62,56 +62,26 @@ struct TouchedRows {
   }
 };
 
-/// The parts of a range of an arena whose gradient was written: all except the untouched rows of `tables`. The tables
-/// are in the order of the arena.
-class WrittenParts {
- public:
-  WrittenParts(std::span<TouchedRows const> tables, Index begin, Index end) noexcept
-      : tables_(tables), at_(begin), end_(end) {}
-
-  /// Sets [from, to) to the next part, in order. Returns false after the last one.
-  [[nodiscard, gnu::always_inline]] bool next(Index& from, Index& to) noexcept {
-    if (!tables_.empty()) return next_of_tables(from, to);
-    from = at_;
-    to = at_ = end_;
-    return from < to;
-  }
-
- private:
-  // Not inlined, because parts of tables are long.
-  [[gnu::noinline]] bool next_of_tables(Index& from, Index& to) noexcept {
-    while (at_ < end_ && !tables_.empty()) {
-      auto const& table = tables_.front();
-      if (table.rows * table.width == 0 || table.end() <= at_) {
-        tables_ = tables_.subspan(1);
-        continue;
-      }
-      from = at_;
-      if (at_ < table.offset) {
-        to = at_ = std::min(end_, table.offset);
-        return true;
-      }
-      auto const stop = std::min(end_, table.end());
-      auto const row = (at_ - table.offset) / table.width;
-      auto const last = table.end_of_run(row, (stop - table.offset - 1) / table.width + 1);
-      to = at_ = std::min(stop, table.offset + last * table.width);
-      if (table.contains(row)) return true;
-    }
-    from = at_;
-    to = at_ = end_;
-    return from < to;
-  }
-
-  std::span<TouchedRows const> tables_;
-  Index at_, end_;
-};
-
-/// Calls f(begin, end) in order for the WrittenParts of [begin, end).
+/// Calls f(begin, end) in order for the parts of [begin, end) of an arena whose gradient was written: all except the
+/// untouched rows of `tables`. The tables are in the order of the arena.
 template <class Function>
 [[gnu::always_inline]] inline void for_written(std::span<TouchedRows const> tables, Index begin, Index end,
                                                Function&& f) {
-  WrittenParts parts(tables, begin, end);
-  for (Index from, to; parts.next(from, to);) f(from, to);
+  for (auto const& table : tables) {
+    if (table.rows * table.width == 0 || table.end() <= begin) continue;
+    if (table.offset >= end || begin >= end) break;
+    if (begin < table.offset) f(begin, table.offset);
+    begin = std::max(begin, table.offset);
+    auto const stop = std::min(end, table.end());
+    table.for_runs((begin - table.offset) / table.width, (stop - table.offset - 1) / table.width + 1,
+                   [&](Index first, Index last, bool touched) {
+                     if (touched)
+                       f(std::max(begin, table.offset + first * table.width),
+                         std::min(stop, table.offset + last * table.width));
+                   });
+    begin = stop;
+  }
+  if (begin < end) f(begin, end);
 }
 
 }}}  // namespace lockstep::kernel

@@ -72,9 +72,6 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// bits.
   template <class Scalar>
   static void add(Scalar const* x, Index begin, Index end, Lanes& all) noexcept;
-  /// `add` for less than `lanes` elements. Not inlined: they are few, and each version takes long to compile.
-  template <class Scalar>
-  [[gnu::noinline]] static void add_some(Scalar const* x, Index begin, Index end, Lanes& all) noexcept;
 };
 
 }}}  // namespace lockstep::kernel

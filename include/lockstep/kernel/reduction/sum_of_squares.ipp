@@ -49,24 +49,16 @@ LOCKSTEP_INLINE Index SumOfSquares<HostSpace>::chunk_of(Index blocks) noexcept {
 
 template <class Scalar>
 LOCKSTEP_INLINE void SumOfSquares<HostSpace>::add(Scalar const* x, Index begin, Index end, Lanes& all) noexcept {
-  auto const first = std::min(end, (begin + lanes - 1) / lanes * lanes);
-  if (begin < first) add_some(x, begin, first, all);
   auto sums = all;
-  for (begin = first; begin + lanes <= end; begin += lanes)
-    for (Index lane = 0; lane < lanes; ++lane) {
-      auto const e = static_cast<double>(x[begin + lane]);
-      sums[static_cast<std::size_t>(lane)] += e * e;
-    }
+  auto const add_one = [&](Index i, Index lane) {
+    auto const e = static_cast<double>(x[i]);
+    sums[static_cast<std::size_t>(lane)] += e * e;
+  };
+  for (; begin < end && begin % lanes != 0; ++begin) add_one(begin, begin % lanes);
+  for (; begin + lanes <= end; begin += lanes)
+    for (Index lane = 0; lane < lanes; ++lane) add_one(begin + lane, lane);
+  for (; begin < end; ++begin) add_one(begin, begin % lanes);
   all = sums;
-  if (begin < end) add_some(x, begin, end, all);
-}
-
-template <class Scalar>
-void SumOfSquares<HostSpace>::add_some(Scalar const* x, Index begin, Index end, Lanes& all) noexcept {
-  for (; begin < end; ++begin) {
-    auto const e = static_cast<double>(x[begin]);
-    all[static_cast<std::size_t>(begin % lanes)] += e * e;
-  }
 }
 
 // Instantiations in the library, for programs that link it.

@@ -93,102 +93,65 @@ struct CrossEntropyRows {
     dx[y] -= static_cast<Scalar>(by * terms.at_label(y));
   }
 
-  /// Rows with fewer classes than lanes, transposed, so that a lane holds a row.
-  struct Transposed {
-    Index first, rows, width;  // width: rows, rounded up to full lanes; the loops over it have no remainder
-    alignas(64) Scalar z[(LanesOf<Scalar>::count - 1) * transposed_count];  // [classes, transposed_count]
-    Index own[transposed_count];                                            // label, or -1 for none
-    alignas(64) Scalar at_label[transposed_count], total[transposed_count], logs[transposed_count],
-        spread[transposed_count];
-  };
-
-  /// Computes a block of rows with fewer classes than lanes.
+  /// Computes a block of rows with fewer classes than lanes. Transposes the block, so that a lane holds a row.
   [[gnu::always_inline]] void transposed_rows(Index first, Index rows) const noexcept {
-    constexpr Index lanes = LanesOf<Scalar>::count;
     auto const classes = terms.classes;
-    Transposed t;
-    t.first = first;
-    t.rows = rows;
-    t.width = (rows + lanes - 1) / lanes * lanes;
-    read_transposed(t);
-    auto const width = t.width;
-    alignas(64) Scalar maximum[transposed_count];
-    for (Index i = 0; i < width; ++i) maximum[i] = t.z[i];
+    Scalar z[(LanesOf<Scalar>::count - 1) * transposed_count];  // [classes, transposed_count]
+    Scalar maximum[transposed_count], at_label[transposed_count], total[transposed_count], logs[transposed_count],
+        spread[transposed_count];
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * transposed_count + i] = logits[(first + i) * classes + c];
+    for (Index i = 0; i < rows; ++i) maximum[i] = z[i];
     for (Index c = 1; c < classes; ++c)
-      for (Index i = 0; i < width; ++i)
-        maximum[i] = t.z[c * transposed_count + i] > maximum[i] ? t.z[c * transposed_count + i] : maximum[i];
-    for (Index i = 0; i < width; ++i) {
-      t.at_label[i] -= maximum[i];
-      t.total[i] = t.spread[i] = 0;
+      for (Index i = 0; i < rows; ++i)
+        maximum[i] = z[c * transposed_count + i] > maximum[i] ? z[c * transposed_count + i] : maximum[i];
+    Index own[transposed_count];  // label, or -1 for none
+    for (Index i = 0; i < rows; ++i) {
+      own[i] = counts(first + i) ? label(first + i) : -1;
+      at_label[i] = own[i] >= 0 ? z[own[i] * transposed_count + i] - maximum[i] : Scalar{0};
+      total[i] = spread[i] = 0;
     }
-    for (Index c = 0; c < classes; ++c) {
-      if (terms.each != 0) {
-        auto const weight = class_weight(c);
-        for (Index i = 0; i < width; ++i) t.spread[i] += weight * (t.z[c * transposed_count + i] - maximum[i]);
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) {
+        Scalar const less = z[c * transposed_count + i] - maximum[i];
+        if (terms.each != 0) spread[i] += class_weight(c) * less;
+        z[c * transposed_count + i] = exp(less);
+        total[i] += z[c * transposed_count + i];
       }
-      for (Index i = 0; i < width; ++i) {
-        t.z[c * transposed_count + i] = exp(t.z[c * transposed_count + i] - maximum[i]);
-        t.total[i] += t.z[c * transposed_count + i];
-      }
-    }
-    for (Index i = 0; i < width; ++i) t.logs[i] = log(t.total[i]);
-    write_losses(t);
-    if (!gradient) return;
-    for (Index c = 0; c < classes; ++c) {
-      for (Index i = 0; i < width; ++i) t.z[c * transposed_count + i] *= t.total[i];
-      if (terms.each == 0) continue;
-      auto const weight = class_weight(c);
-      for (Index i = 0; i < width; ++i) t.z[c * transposed_count + i] -= t.spread[i] * weight;
-    }
-    write_gradient(t);
-  }
-
-  // One version of these functions serves all instruction sets: nothing in them is worth vectors.
-
-  /// Reads logits and labels of a block of rows. Rows up to `width` are zero and have no label.
-  [[gnu::noinline]] void read_transposed(Transposed& t) const noexcept {
-    auto const classes = terms.classes;
-    auto const* x = logits + t.first * classes;
-    for (Index i = 0; i < t.rows; ++i, x += classes) {
-      for (Index c = 0; c < classes; ++c) t.z[c * transposed_count + i] = x[c];
-      t.own[i] = counts(t.first + i) ? label(t.first + i) : -1;
-      t.at_label[i] = t.own[i] >= 0 ? x[t.own[i]] : Scalar{0};
-    }
-    for (Index i = t.rows; i < t.width; ++i) {
-      for (Index c = 0; c < classes; ++c) t.z[c * transposed_count + i] = 0;
-      t.at_label[i] = 0;
-    }
-  }
-
-  /// Writes losses and weights. Leaves the factors of the gradient in total, spread and at_label.
-  [[gnu::noinline]] void write_losses(Transposed& t) const noexcept {
-    for (Index i = 0; i < t.rows; ++i) {
-      auto const r = t.first + i, own = t.own[i];
+    for (Index i = 0; i < rows; ++i) logs[i] = log(total[i]);
+    for (Index i = 0; i < rows; ++i) {
+      auto const r = first + i;
       losses[r] = weights[r] = 0;
-      if (own < 0) continue;
+      if (own[i] < 0) continue;
       auto const by = factor(r);
-      weights[r] = terms.weight(own);
-      losses[r] = by * terms.loss(own, static_cast<double>(t.logs[i]), static_cast<double>(t.at_label[i]),
-                                  static_cast<double>(t.spread[i]));
-      t.total[i] = static_cast<Scalar>(by * terms.total(own)) / t.total[i];
-      t.spread[i] = static_cast<Scalar>(by * terms.each);
-      t.at_label[i] = static_cast<Scalar>(by * terms.at_label(own));
+      weights[r] = terms.weight(own[i]);
+      losses[r] = by * terms.loss(own[i], static_cast<double>(logs[i]), static_cast<double>(at_label[i]),
+                                  static_cast<double>(spread[i]));
+      total[i] = static_cast<Scalar>(by * terms.total(own[i])) / total[i];
+      spread[i] = static_cast<Scalar>(by * terms.each);
+      at_label[i] = static_cast<Scalar>(by * terms.at_label(own[i]));
     }
+    if (!gradient) return;
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * transposed_count + i] *= total[i];
+    for (Index c = 0; terms.each != 0 && c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * transposed_count + i] -= spread[i] * class_weight(c);
+    for (Index i = 0; i < rows; ++i)
+      if (own[i] >= 0) z[own[i] * transposed_count + i] -= at_label[i];
+    write_transposed(z, own, first, rows);
   }
 
-  /// Writes the gradient of a block of rows.
-  [[gnu::noinline]] void write_gradient(Transposed& t) const noexcept {
+  /// Writes the gradient of a block of rows. One version for all instruction sets: rows are too short for vectors.
+  [[gnu::noinline]] void write_transposed(Scalar const* z, Index const* own, Index first, Index rows) const noexcept {
     auto const classes = terms.classes;
-    auto* dx = gradient + t.first * classes;
-    for (Index i = 0; i < t.rows; ++i, dx += classes) {
-      if (t.own[i] < 0) {
+    auto* dx = gradient + first * classes;
+    for (Index i = 0; i < rows; ++i, dx += classes) {
+      if (own[i] < 0) {
         if (write == Write::overwrite) std::fill_n(dx, classes, Scalar{0});
-        continue;
-      }
-      t.z[t.own[i] * transposed_count + i] -= t.at_label[i];
-      for (Index c = 0; c < classes; ++c) {
-        auto const z = t.z[c * transposed_count + i];
-        dx[c] = write == Write::overwrite ? z : dx[c] + z;
+      } else if (write == Write::overwrite) {
+        for (Index c = 0; c < classes; ++c) dx[c] = z[c * transposed_count + i];
+      } else {
+        for (Index c = 0; c < classes; ++c) dx[c] += z[c * transposed_count + i];
       }
     }
   }
