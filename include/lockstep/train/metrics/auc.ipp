@@ -19,7 +19,8 @@ LOCKSTEP_COLD_INLINE double area_under_curve(std::vector<float> zeros, std::vect
     while (not_larger < zeros.size() && zeros[not_larger] <= logit) ++not_larger;
     twice_right += smaller + not_larger;
   }
-  return static_cast<double>(twice_right) / (2 * static_cast<double>(zeros.size()) * static_cast<double>(others.size()));
+  return static_cast<double>(twice_right) /
+         (2 * static_cast<double>(zeros.size()) * static_cast<double>(others.size()));
 }
 
 }}}  // namespace lockstep::train::detail
