@@ -104,9 +104,10 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(FlagList& flags, Options& optio
   flags.add(fit, "check_replicas_every", options.check_replicas_every);
   flags.add(fit, "autotune_gemm", options.autotune_gemm);
   flags.add(fit, "shapes_ahead", options.shapes_ahead);
-  flags.add({.variable = {options.attention_kernels, attention_words},
-             .flag = {.names = "--attention-kernels",
-                      .help = "Kernels of attention in 16 bits, on GPUs: Lockstep's own, or cuDNN's where it has them"}});
+  flags.add(
+      {.variable = {options.attention_kernels, attention_words},
+       .flag = {.names = "--attention-kernels",
+                .help = "Kernels of attention in 16 bits, on GPUs: Lockstep's own, or cuDNN's where it has them"}});
 }
 
 LOCKSTEP_INLINE void GivenFlags::add_launch(FlagList& flags, Options& options, OptionList const& launch) {
