@@ -70,10 +70,10 @@ struct Options : parallel::DistributedOptions {
   std::optional<double> bucket_cap_mb;                  ///< unset: measured
   Index check_replicas_every = 0;                       ///< optimizer steps; 0: never
   bool autotune_gemm = false;                           ///< on GPUs: choose the fastest GEMM algorithms at the start
-  Index shapes_ahead = 16;     ///< on GPUs: shapes of batches that are recorded before the first step
+  Index shapes_ahead = 16;  ///< on GPUs: shapes of batches that are recorded before the first step
   /// On GPUs: kernels of attention in 16 bits.
   parallel::AttentionKernels attention_kernels = parallel::AttentionKernels::own;
-  int reproducible = 0;        ///< shards per micro-step for any ranks and devices; 0: one per device
+  int reproducible = 0;  ///< shards per micro-step for any ranks and devices; 0: one per device
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: no output
   bool trace = false;          ///< record some steps, for save_dir

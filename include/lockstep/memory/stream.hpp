@@ -11,12 +11,12 @@ class Stream {
   static_assert(sizeof(Space) == 0, "Lockstep: streams of this space need lockstep/cuda.cuh, compiled with nvcc");
 };
 
-/// Base of the setting of a host stream's matrix products. The GEMM kernel derives the setting from it and reads it. The
-/// stream stores only a pointer, so that programs without such a setting do not compile its kernels.
+/// Base of the setting of a host stream's matrix products. The GEMM kernel derives the setting from it and reads it.
+/// The stream stores only a pointer, so that programs without such a setting do not compile its kernels.
 struct MatrixProductSetting {};
 
-/// The host's stream: a thread pool, and an optional setting of its matrix products. Work is complete when the call that
-/// queued it returns.
+/// The host's stream: a thread pool, and an optional setting of its matrix products. Work is complete when the call
+/// that queued it returns.
 template <>
 class Stream<HostSpace> {
  public:

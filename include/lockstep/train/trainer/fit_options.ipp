@@ -175,9 +175,8 @@ LOCKSTEP_COLD_INLINE OptionList describe(FitOptions& options) {
            .agreement = "timed products",
            .flag = {.names = "--timed-products,--autotune-gemm",
                     .heading = parallelism,
-                    .help =
-                        "Choose the fastest algorithm of each matrix product at the start, on GPUs; results then "
-                        "differ from run to run",
+                    .help = "Choose the fastest algorithm of each matrix product at the start, on GPUs; results then "
+                            "differ from run to run",
                     .compared = Compared::no}},
           {.name = "shapes_ahead",
            .variable = options.shapes_ahead,

@@ -34,9 +34,9 @@ LOCKSTEP_INLINE void expect_consumer(::pid_t process, std::thread::id consumer) 
 
 LOCKSTEP_INLINE void expect_size(Index now, Index when_made) {
   if (now != when_made)
-    refuse("the dataset's size()", now,
-           std::to_string(when_made) +
-               ", as when the loader was made: make another loader of a dataset that has changed");
+    refuse(
+        "the dataset's size()", now,
+        std::to_string(when_made) + ", as when the loader was made: make another loader of a dataset that has changed");
 }
 
 LOCKSTEP_INLINE void expect_divisible(Index global_batch, Index batch_size, int all_shards) {

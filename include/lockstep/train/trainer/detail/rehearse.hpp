@@ -42,8 +42,8 @@ template <class Shape>
 [[nodiscard]] std::vector<parallel::MicroStep> kinds_of_micro_steps(FitPlan const& plan);
 
 /// Makes memory, plans and, if `makes` says so, recordings for the frequent shapes of the batches that follow `steps`
-/// steps. Changes no
-/// parameters, buffers or random numbers. Does nothing on the host, and for data whose shapes are not known in advance.
+/// steps. Changes no parameters, buffers or random numbers. Does nothing on the host, and for data whose shapes are not
+/// known in advance.
 /// @returns the number of shapes whose passes are recorded
 template <class Session, class Loader>
 [[nodiscard, gnu::cold]] Index rehearse([[maybe_unused]] Session& session, [[maybe_unused]] Loader const& loader,
