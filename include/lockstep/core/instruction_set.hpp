@@ -128,7 +128,7 @@ using Called =
 #define LOCKSTEP_COMPILED_FOR(level, ...) [[gnu::optimize(level, "fp-contract=off")]] __VA_ARGS__
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"
 #endif
-// If wider sets are compiled too, only processors from before 2013 run the baseline.
+// If wider sets are compiled too, only processors without AVX2 run the baseline.
 #if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
 #define LOCKSTEP_BASELINE_LEVEL "O2"
 #else
