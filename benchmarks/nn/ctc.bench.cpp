@@ -7,6 +7,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/loss/ctc.hpp>
 
+#include <numbers.hpp>
 #include <python_peer.hpp>
 #include <suite.hpp>
 
@@ -50,7 +51,7 @@ class Trial {
   using Kernel = kernel::Ctc<HostSpace>;
   memory::Stream<HostSpace> stream_;
   Size size_;
-  std::vector<float> logits_, gradient_, memory_;
+  Numbers logits_, gradient_, memory_;
   std::vector<std::int32_t> labels_;
   std::vector<double> sums_, weights_;
   std::vector<Index> positions_;

@@ -6,6 +6,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 
+#include <numbers.hpp>
 #include <python_peer.hpp>
 #include <suite.hpp>
 
@@ -22,7 +23,7 @@ class Layer {
  public:
   Layer(ThreadPool& pool, kernel::ConvolutionShape const& shape) : stream_(pool), shape_(shape) {
     auto const numbers = [](Index count) {
-      std::vector<float> all;
+      Numbers all;
       for (Index i = 0; i < count; ++i) all.push_back(static_cast<float>(i * 2654435761 % 1000) / 250 - 2);
       return all;
     };
@@ -48,12 +49,12 @@ class Layer {
   }
 
  private:
-  static TensorView<float const, 1, HostSpace> view(std::vector<float> const& v) { return {v.data(), {std::ssize(v)}}; }
-  static TensorView<float, 1, HostSpace> mutable_view(std::vector<float>& v) { return {v.data(), {std::ssize(v)}}; }
+  static TensorView<float const, 1, HostSpace> view(Numbers const& v) { return {v.data(), {std::ssize(v)}}; }
+  static TensorView<float, 1, HostSpace> mutable_view(Numbers& v) { return {v.data(), {std::ssize(v)}}; }
 
   memory::Stream<HostSpace> stream_;
   kernel::ConvolutionShape shape_;
-  std::vector<float> x_, weight_, bias_, dy_, y_, dx_, dweight_, dbias_;
+  Numbers x_, weight_, bias_, dy_, y_, dx_, dweight_, dbias_;
   Plans plans_;
   Kernel::Scratch scratch_;
 };

@@ -4,6 +4,7 @@
 
 #include <lockstep/kernel/loss/cross_entropy.hpp>
 
+#include <numbers.hpp>
 #include <python_peer.hpp>
 #include <suite.hpp>
 
@@ -17,7 +18,7 @@ void register_benchmarks() {
     auto const name = "cross_entropy/forward_backward" + parts({{"rows", rows}, {"classes", classes}});
     add(name, [rows = rows, classes = classes](benchmark::State& state) {
       memory::Stream<HostSpace> const stream(pool);
-      std::vector<float> logits(static_cast<std::size_t>(rows * classes)), gradient(logits.size());
+      Numbers logits(static_cast<std::size_t>(rows * classes)), gradient(logits.size());
       for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 2654435761U % 1000) / 250 - 2;
       std::vector<std::int32_t> labels;
       for (Index r = 0; r < rows; ++r) labels.push_back(static_cast<std::int32_t>(r % classes));

@@ -12,6 +12,7 @@
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/nn/recurrent/recurrent.hpp>
 
+#include <numbers.hpp>
 #include <python_peer.hpp>
 #include <suite.hpp>
 
@@ -60,7 +61,7 @@ class Trial {
   }
 
  private:
-  static void fill(std::vector<float>& numbers, Index count, Philox const& random) {
+  static void fill(Numbers& numbers, Index count, Philox const& random) {
     for (Index i = 0; i < count; ++i) numbers.push_back(uniform(random, static_cast<std::uint64_t>(i)) - 0.5f);
   }
 
@@ -69,7 +70,7 @@ class Trial {
   nn::Context<float, HostSpace> context_;
   Index longest_ = 0;
   std::vector<Index> offsets_{0}, positions_;
-  std::vector<float> x_, dy_, values_, gradients_;
+  Numbers x_, dy_, values_, gradients_;
 };
 
 struct Size {
