@@ -25,8 +25,8 @@ TEST_CASE_TEMPLATE("values and gradients equal the definition's, at any size and
           dx = c.before, dweight = c.gradient_before(), dbias = dweight,
           partial(static_cast<std::size_t>(Kernel::partial_elements(s)));
       typename Kernel::template Statistics<T> const statistics{mean.data(), reciprocal.data()};
-      Kernel::measure<T>(stream, s, c.x.data(), 1e-5, statistics, partial.data());
-      Kernel::forward<T>(stream, s, c.x.data(), statistics, c.weight.data(), c.bias.data(), c.activation, y.data());
+      Kernel::forward<T>(stream, s, c.x.data(), 1e-5, statistics, c.weight.data(), c.bias.data(), c.activation,
+                         y.data(), partial.data());
       Kernel::backward<T>(stream, s, c.dy.data(), c.x.data(), statistics, c.weight.data(), c.bias.data(), c.activation,
                           dx.data(), c.write, dweight.data(), c.write, dbias.data(), c.write, partial.data());
       CHECK(c.off(y, c.y) <= 16);

@@ -307,13 +307,13 @@ concept HasBatchNorm = requires(KernelArguments<Space> a, typename BatchNorm<Spa
   BatchNorm<Space>::template input_gradient<float>(a.stream, a.rows_in, a.rows_in, of, a.in, a.activation, a.factor,
                                                    a.rows_out, a.write, a.layout);
 };
-/// Requires the statistics of groups of channels, normalization by them, and the gradients.
+/// Requires normalization by the statistics of groups of channels, and the gradients.
 template <class Space>
 concept HasGroupNorm = requires(KernelArguments<Space> a, GroupNormShape const& shape,
                                 typename GroupNorm<Space>::template Statistics<float> of) {
   GroupNorm<Space>::partial_elements(shape);
-  GroupNorm<Space>::template measure<float>(a.stream, shape, a.factor, 1e-5, of, a.memory);
-  GroupNorm<Space>::template forward<float>(a.stream, shape, a.factor, of, a.factor, a.factor, a.activation, a.memory);
+  GroupNorm<Space>::template forward<float>(a.stream, shape, a.factor, 1e-5, of, a.factor, a.factor, a.activation,
+                                            a.memory, a.memory);
   GroupNorm<Space>::template backward<float>(a.stream, shape, a.factor, a.factor, of, a.factor, a.factor, a.activation,
                                              a.memory, a.write, a.memory, a.write, a.memory, a.write, a.memory);
 };

@@ -20,13 +20,9 @@ struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   [[nodiscard]] static constexpr Index partial_elements(Shape const& s) noexcept { return 4 * s.rows * s.channels; }
 
   template <class Scalar>
-  static void measure(Stream stream, Shape const& s, Scalar const* x, double epsilon,
-                      Statistics<Accumulate<Scalar>> statistics, Accumulate<Scalar>*);
-
-  template <class Scalar>
-  static void forward(Stream stream, Shape const& s, Scalar const* x, Statistics<Accumulate<Scalar>> statistics,
-                      Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias, Activation activation,
-                      Scalar* y);
+  static void forward(Stream stream, Shape const& s, Scalar const* x, double epsilon,
+                      Statistics<Accumulate<Scalar>> statistics, Accumulate<Scalar> const* weight,
+                      Accumulate<Scalar> const* bias, Activation activation, Scalar* y, Accumulate<Scalar>*);
 
   template <class Scalar>
   static void backward(Stream stream, Shape const& s, Scalar const* dy, Scalar const* x,

@@ -36,25 +36,20 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
     Scalar *mean, *reciprocal;  // [rows, channels]
   };
 
-  /// Returns the number of elements that `measure` and `backward` need for their partial sums.
+  /// Returns the number of elements that `forward` and `backward` need for their partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Shape const& s) noexcept {
-    return 2 * s.rows * (chunks(s) + 1) * s.channels;
+    return s.rows * (3 * std::max<Index>(1, chunks(s)) + 2) * s.channels;
   }
 
-  /// Computes the statistics of x without cancellation. Centres each channel of a chunk of positions on its own mean
-  /// while in cache, and merges the chunks in order, in double.
-  /// @shape x [rows, positions, channels]   @shape partial [partial_elements(s)], overwritten
-  /// @determinism bitwise, for any number of threads
-  template <class Scalar>
-  static void measure(Stream stream, Shape const& s, Scalar const* x, double epsilon, Statistics<Scalar> statistics,
-                      Scalar* partial);
-
-  /// Computes y = activation((x - mean) * reciprocal * weight + bias).
+  /// Computes the statistics of x, and y = activation((x - mean) * reciprocal * weight + bias). The statistics are free
+  /// of cancellation: each channel of a chunk of positions is centred on its own mean while in cache, and the chunks
+  /// are merged in order, in double.
   /// @shape x, y [rows, positions, channels]; y may be x   @shape weight, bias [channels]
+  /// @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class Scalar>
-  static void forward(Stream stream, Shape const& s, Scalar const* x, Statistics<Scalar> statistics,
-                      Scalar const* weight, Scalar const* bias, Activation activation, Scalar* y);
+  static void forward(Stream stream, Shape const& s, Scalar const* x, double epsilon, Statistics<Scalar> statistics,
+                      Scalar const* weight, Scalar const* bias, Activation activation, Scalar* y, Scalar* partial);
 
   /// Computes the gradients. Let g = dy where the activation passed y, else 0, and z = (x - mean) * reciprocal. Then
   /// dbias = sum g and dweight = sum g z over all samples and positions. dx = reciprocal * (weight g - a - z b). Here a
@@ -68,7 +63,8 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
                        Scalar* dweight, Write dweight_write, Scalar* dbias, Write dbias_write, Scalar* partial);
 
  private:
-  static constexpr Index rows_per_task = 8;
+  /// Chunks of a sample that stay in the second-level cache between the two passes over a sample.
+  static constexpr Index cached_chunks = 8;
 
   /// Returns the positions of a sample that share a partial sum: as many as stay in the first two caches for a second
   /// pass.
@@ -78,9 +74,18 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   [[nodiscard]] static constexpr Index chunks(Shape const& s) noexcept {
     return (s.positions + chunk_positions(s) - 1) / chunk_positions(s);
   }
-  /// Calls f(row, chunk, first position, end) for all chunks of all samples.
-  template <class Function>
-  static void for_chunks(Stream stream, Shape const& s, Function const& f);
+  /// Returns the sums of a chunk, [3, channels]. Row s.rows follows all chunks.
+  template <class Scalar>
+  [[nodiscard]] static Scalar* sums_of(Shape const& s, Scalar* partial, Index row, Index chunk) noexcept;
+  /// Calls f.template operator()<Lane>(channel, first position, last) for all channels and positions in [begin, end).
+  /// A few positions with all their channels, which are adjacent in memory, precede the next few.
+  template <class Scalar, std::size_t bytes, class Function>
+  static void for_columns(Vectors<bytes> vectors, Shape const& s, Index begin, Index end, Function const& f);
+  /// Calls first(row, chunk, begin, end) for each chunk of a sample, then between(row), then second(row, chunk, begin,
+  /// end) for each chunk. A sample that stays in cache is completed before the next.
+  template <class First, class Between, class Second>
+  static void in_two_passes(Stream stream, Shape const& s, First const& first, Between const& between,
+                            Second const& second);
   template <class Scalar>
   static void put(Scalar& to, Scalar value, Write how) noexcept;
 };

@@ -5,67 +5,78 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <class Scalar>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::measure(Stream stream, Shape const& s, Scalar const* x, double epsilon,
-                                                   Statistics<Scalar> statistics, Scalar* partial) {
-  for_chunks(stream, s, [=](Index row, Index chunk, Index begin, Index end) {
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s, Scalar const* x, double epsilon,
+                                                   Statistics<Scalar> statistics, Scalar const* weight,
+                                                   Scalar const* bias, Activation activation, Scalar* y,
+                                                   Scalar* partial) {
+  auto const measure = [=](Index row, Index chunk, Index begin, Index end) {
+    auto* const means = sums_of(s, partial, row, chunk);
+    auto *const rests = means + s.channels, *const squares = rests + s.channels;
+    auto const* const here = x + row * s.positions * s.channels;
+    auto const count = static_cast<Scalar>(end - begin);
+    std::fill_n(means, 3 * s.channels, Scalar{0});
     with_best_instructions([=](auto vectors) {
-      auto const* const here = x + row * s.positions * s.channels;
-      auto* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
-      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
-        Lane sum, rest, squares, next;
-        detail::clear(sum);
-        detail::clear(rest);
-        detail::clear(squares);
-        for (Index p = begin; p < end; ++p) {
+      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
+        Lane sum, next;
+        detail::load(sum, means + c);
+        for (Index p = first; p < last; ++p) {
           detail::load(next, here + p * s.channels + c);
           sum += next;
         }
-        auto const count = static_cast<Scalar>(end - begin);
-        Lane center = sum / count;
-        for (Index p = begin; p < end; ++p) {
+        if (last == end) sum /= count;
+        detail::store(means + c, sum);
+      });
+      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
+        Lane center, rest, sum, next;
+        detail::load(center, means + c);
+        detail::load(rest, rests + c);
+        detail::load(sum, squares + c);
+        for (Index p = first; p < last; ++p) {
           detail::load(next, here + p * s.channels + c);
           next -= center;
           rest += next;  // the rounding error of the first sum
-          squares += next * next;
+          sum += next * next;
         }
-        squares -= rest * rest / count;
-        center += rest / count;
-        detail::store(sums + c, center);
-        detail::store(sums + s.channels + c, squares);
+        if (last == end) {
+          sum -= rest * rest / count;
+          center += rest / count;
+          detail::store(means + c, center);
+        }
+        detail::store(rests + c, rest);
+        detail::store(squares + c, sum);
       });
     });
-  });
-  stream.pool().for_ranges(s.rows, rows_per_task, [=](Index row, Index end) {
-    for (; row < end; ++row)
-      for (Index first = 0; first < s.channels; first += s.group_channels()) {
-        double count = 0, center = 0, squares = 0;
-        for (Index chunk = 0; chunk < chunks(s); ++chunk) {
-          auto const here = static_cast<double>(std::min(chunk_positions(s), s.positions - chunk * chunk_positions(s)));
-          auto const* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
-          for (Index c = first; c < first + s.group_channels(); ++c) {
-            double const off = static_cast<double>(sums[c]) - center, all = count + here;
-            center += off * here / all;
-            squares += static_cast<double>(sums[s.channels + c]) + off * off * count * here / all;
-            count = all;
-          }
+  };
+  auto const merge = [=](Index row) {
+    for (Index first = 0; first < s.channels; first += s.group_channels()) {
+      double count = 0, center = 0, squares = 0;
+      for (Index chunk = 0; chunk < chunks(s); ++chunk) {
+        auto const positions = std::min(chunk_positions(s), s.positions - chunk * chunk_positions(s));
+        auto const here = static_cast<double>(positions), of_group = static_cast<double>(s.group_channels()) * here;
+        auto const* const means = sums_of(s, partial, row, chunk);
+        double mean = 0;
+        for (Index c = first; c < first + s.group_channels(); ++c) mean += static_cast<double>(means[c]);
+        mean /= static_cast<double>(s.group_channels());
+        for (Index c = first; c < first + s.group_channels(); ++c) {
+          double const off = static_cast<double>(means[c]) - mean;
+          squares += static_cast<double>(means[2 * s.channels + c]) + off * off * here;
         }
-        double const variance = count > 0 ? squares / count : 0;
-        auto const at = row * s.channels + first;
-        std::fill_n(statistics.mean + at, s.group_channels(), static_cast<Scalar>(center));
-        std::fill_n(statistics.reciprocal + at, s.group_channels(),
-                    static_cast<Scalar>(1 / std::sqrt(variance + epsilon)));
+        double const off = mean - center, all = count + of_group;
+        center += off * of_group / all;
+        squares += off * off * count * of_group / all;
+        count = all;
       }
-  });
-}
-
-template <class Scalar>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s, Scalar const* x,
-                                                   Statistics<Scalar> statistics, Scalar const* weight,
-                                                   Scalar const* bias, Activation activation, Scalar* y) {
-  for_chunks(stream, s, [=](Index row, Index, Index begin, Index end) {
+      double const variance = count > 0 ? squares / count : 0;
+      auto const at = row * s.channels + first;
+      std::fill_n(statistics.mean + at, s.group_channels(), static_cast<Scalar>(center));
+      std::fill_n(statistics.reciprocal + at, s.group_channels(),
+                  static_cast<Scalar>(1 / std::sqrt(variance + epsilon)));
+    }
+  };
+  auto const normalize = [=](Index row, Index, Index begin, Index end) {
+    auto const start = row * s.positions * s.channels;
     with_best_instructions([=](auto vectors) {
-      auto const first = row * s.positions * s.channels;
-      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
+      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
         Lane center, factor, of_weight, shift, out, zero;
         detail::clear(zero);
         detail::load(center, statistics.mean + row * s.channels + c);
@@ -73,7 +84,7 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
         detail::load(of_weight, weight + c);
         detail::load(shift, bias + c);
         factor *= of_weight;
-        for (Index at = first + begin * s.channels + c; at < first + end * s.channels; at += s.channels) {
+        for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
           detail::load(out, x + at);
           out = (out - center) * factor + shift;
           if (activation == Activation::relu) out = out < zero ? zero : out;  // NaN stays NaN
@@ -81,7 +92,8 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
         }
       });
     });
-  });
+  };
+  in_two_passes(stream, s, measure, merge, normalize);
 }
 
 template <class Scalar>
@@ -90,78 +102,69 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
                                                     Scalar const* bias, Activation activation, Scalar* dx,
                                                     Write dx_write, Scalar* dweight, Write dweight_write, Scalar* dbias,
                                                     Write dbias_write, Scalar* partial) {
-  for_chunks(stream, s, [=](Index row, Index chunk, Index begin, Index end) {
+  auto const add_up = [=](Index row, Index chunk, Index begin, Index end) {
+    auto const start = row * s.positions * s.channels;
+    auto *const sums = sums_of(s, partial, row, chunk), *const products = sums + s.channels;
+    std::fill_n(sums, 2 * s.channels, Scalar{0});
     with_best_instructions([=](auto vectors) {
-      auto const first = row * s.positions * s.channels;
-      auto* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
-      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
-        Lane center, reciprocal, of_weight, shift, z, g, sum, products, zero;
-        detail::clear(sum);
-        detail::clear(products);
+      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
+        Lane center, reciprocal, of_weight, shift, z, g, sum, product, zero;
         detail::clear(zero);
+        detail::load(sum, sums + c);
+        detail::load(product, products + c);
         detail::load(center, statistics.mean + row * s.channels + c);
         detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
         detail::load(of_weight, weight + c);
         detail::load(shift, bias + c);
         Lane const factor = reciprocal * of_weight;
-        for (Index at = first + begin * s.channels + c; at < first + end * s.channels; at += s.channels) {
+        for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
           detail::load(z, x + at);
           detail::load(g, dy + at);
           z -= center;
           if (activation == Activation::relu) g = z * factor + shift > zero ? g : zero;
           sum += g;
-          products += g * z;
+          product += g * z;
         }
-        products *= reciprocal;
+        if (last == end) product *= reciprocal;
         detail::store(sums + c, sum);
-        detail::store(sums + s.channels + c, products);
+        detail::store(products + c, product);
       });
     });
-  });
-  // First each sample's sums of g and g z, then their means over the sample's groups.
-  auto* const of_rows = partial + 2 * s.rows * chunks(s) * s.channels;
-  stream.pool().for_ranges(2 * s.rows, rows_per_task, [=](Index i, Index end) {
-    for (; i < end; ++i)
-      for (Index c = 0; c < s.channels; ++c) {
-        double sum = 0;
-        for (Index chunk = 0; chunk < chunks(s); ++chunk)
-          sum += static_cast<double>(partial[(2 * (i / 2 * chunks(s) + chunk) + i % 2) * s.channels + c]);
-        of_rows[i * s.channels + c] = static_cast<Scalar>(sum);
-      }
-  });
-  for (Index c = 0; c < s.channels; ++c) {
-    double g = 0, gz = 0;
-    for (Index row = 0; row < s.rows; ++row) {
-      g += static_cast<double>(of_rows[2 * row * s.channels + c]);
-      gz += static_cast<double>(of_rows[(2 * row + 1) * s.channels + c]);
-    }
-    put(dbias[c], static_cast<Scalar>(g), dbias_write);
-    put(dweight[c], static_cast<Scalar>(gz), dweight_write);
-  }
-  if (!dx || s.positions == 0) return;
-  for (Index i = 0; i < 2 * s.rows; ++i)
-    for (Index first = 0; first < s.channels; first += s.group_channels()) {
-      auto* const here = of_rows + i * s.channels + first;
+  };
+  // The sums of g and of g z over each sample replace its first chunk's; their means over groups follow all chunks.
+  auto* const all_means = sums_of(s, partial, s.rows, 0);
+  auto const merge = [=](Index row) {
+    auto* const sums = sums_of(s, partial, row, 0);
+    for (Index c = 0; c < 2 * s.channels; ++c) {
       double sum = 0;
-      for (Index c = 0; c < s.group_channels(); ++c)
-        sum += static_cast<double>(here[c]) * static_cast<double>(weight[first + c]);
-      std::fill_n(here, s.group_channels(), static_cast<Scalar>(sum / static_cast<double>(s.group_size())));
+      for (Index chunk = 0; chunk < chunks(s); ++chunk) sum += static_cast<double>(sums_of(s, partial, row, chunk)[c]);
+      sums[c] = chunks(s) > 0 ? static_cast<Scalar>(sum) : Scalar{0};
     }
-  for_chunks(stream, s, [=](Index row, Index, Index begin, Index end) {
+    for (Index first = 0; first < 2 * s.channels; first += s.group_channels()) {
+      double sum = 0;
+      for (Index c = first; c < first + s.group_channels(); ++c)
+        sum += static_cast<double>(sums[c]) * static_cast<double>(weight[c % s.channels]);
+      std::fill_n(all_means + 2 * row * s.channels + first, s.group_channels(),
+                  static_cast<Scalar>(sum / static_cast<double>(s.group_size())));
+    }
+  };
+  auto const differentiate = [=](Index row, Index, Index begin, Index end) {
+    if (!dx) return;
+    auto const start = row * s.positions * s.channels;
+    auto const* const means = all_means + 2 * row * s.channels;
     with_best_instructions([=](auto vectors) {
-      auto const first = row * s.positions * s.channels;
-      detail::for_column_lanes<Scalar>(vectors, s.channels, [=]<class Lane>(Index c) {
+      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
         Lane center, reciprocal, of_weight, shift, mean_g, mean_gz, z, g, zero;
         detail::clear(zero);
         detail::load(center, statistics.mean + row * s.channels + c);
         detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
         detail::load(of_weight, weight + c);
         detail::load(shift, bias + c);
-        detail::load(mean_g, of_rows + 2 * row * s.channels + c);
-        detail::load(mean_gz, of_rows + (2 * row + 1) * s.channels + c);
+        detail::load(mean_g, means + c);
+        detail::load(mean_gz, means + s.channels + c);
         mean_gz *= reciprocal;
         Lane const factor = reciprocal * of_weight;
-        for (Index at = first + begin * s.channels + c; at < first + end * s.channels; at += s.channels) {
+        for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
           detail::load(z, x + at);
           detail::load(g, dy + at);
           z -= center;
@@ -175,18 +178,61 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
         }
       });
     });
-  });
+  };
+  in_two_passes(stream, s, add_up, merge, differentiate);
+  for (Index c = 0; c < s.channels; ++c) {
+    double g = 0, gz = 0;
+    for (Index row = 0; row < s.rows; ++row) {
+      g += static_cast<double>(sums_of(s, partial, row, 0)[c]);
+      gz += static_cast<double>(sums_of(s, partial, row, 0)[s.channels + c]);
+    }
+    put(dbias[c], static_cast<Scalar>(g), dbias_write);
+    put(dweight[c], static_cast<Scalar>(gz), dweight_write);
+  }
 }
 
-template <class Function>
-LOCKSTEP_INLINE void GroupNorm<HostSpace>::for_chunks(Stream stream, Shape const& s, Function const& f) {
+template <class Scalar>
+LOCKSTEP_INLINE Scalar* GroupNorm<HostSpace>::sums_of(Shape const& s, Scalar* partial, Index row,
+                                                      Index chunk) noexcept {
+  return partial + 3 * (row * std::max<Index>(1, chunks(s)) + chunk) * s.channels;
+}
+
+template <class Scalar, std::size_t bytes, class Function>
+[[gnu::always_inline]] inline void GroupNorm<HostSpace>::for_columns(Vectors<bytes> vectors, Shape const& s,
+                                                                     Index begin, Index end, Function const& f) {
+  auto const each = std::max<Index>(1, 1024 / s.channels);
+  for (; begin < end; begin += each)
+    detail::for_column_lanes<Scalar>(
+        vectors, s.channels, [=]<class Lane>(Index c) __attribute__((always_inline)) {
+          f.template operator()<Lane>(c, begin, std::min(begin + each, end));
+        });
+}
+
+template <class First, class Between, class Second>
+LOCKSTEP_INLINE void GroupNorm<HostSpace>::in_two_passes(Stream stream, Shape const& s, First const& first,
+                                                         Between const& between, Second const& second) {
+  auto& pool = stream.pool();
   auto const of_row = chunks(s), each = chunk_positions(s);
-  auto const together = std::max<Index>(1, each / std::max<Index>(1, s.positions));  // number of small samples per task
-  stream.pool().for_ranges(s.rows * of_row, together, [&](Index i, Index end) {
-    for (; i < end; ++i) {
-      auto const begin = i % of_row * each;
-      f(i / of_row, i % of_row, begin, std::min(begin + each, s.positions));
-    }
+  auto const pass = [&](auto const& f, Index i) {
+    auto const begin = i % of_row * each;
+    f(i / of_row, i % of_row, begin, std::min(begin + each, s.positions));
+  };
+  if (of_row <= cached_chunks && s.rows >= pool.threads()) {
+    auto const together = std::max<Index>(1, each / std::max<Index>(1, s.positions));  // number of small samples
+    return pool.for_ranges(s.rows, together, [&](Index row, Index end) {
+      for (; row < end; ++row) {
+        for (Index chunk = 0; chunk < of_row; ++chunk) pass(first, row * of_row + chunk);
+        between(row);
+        for (Index chunk = 0; chunk < of_row; ++chunk) pass(second, row * of_row + chunk);
+      }
+    });
+  }
+  pool.for_ranges(s.rows * of_row, 1, [&](Index i, Index end) {
+    for (; i < end; ++i) pass(first, i);
+  });
+  for (Index row = 0; row < s.rows; ++row) between(row);
+  pool.for_ranges(s.rows * of_row, 1, [&](Index i, Index end) {
+    for (; i < end; ++i) pass(second, i);
   });
 }
 
@@ -197,16 +243,13 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::put(Scalar& to, Scalar value, Write h
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template void GroupNorm<HostSpace>::measure<float>(Stream stream, Shape const& s, float const* x, double epsilon,
-                                                   Statistics<float> statistics, float* partial);
-template void GroupNorm<HostSpace>::measure<double>(Stream stream, Shape const& s, double const* x, double epsilon,
-                                                    Statistics<double> statistics, double* partial);
-template void GroupNorm<HostSpace>::forward<float>(Stream stream, Shape const& s, float const* x,
+template void GroupNorm<HostSpace>::forward<float>(Stream stream, Shape const& s, float const* x, double epsilon,
                                                    Statistics<float> statistics, float const* weight, float const* bias,
-                                                   Activation activation, float* y);
-template void GroupNorm<HostSpace>::forward<double>(Stream stream, Shape const& s, double const* x,
+                                                   Activation activation, float* y, float* partial);
+template void GroupNorm<HostSpace>::forward<double>(Stream stream, Shape const& s, double const* x, double epsilon,
                                                     Statistics<double> statistics, double const* weight,
-                                                    double const* bias, Activation activation, double* y);
+                                                    double const* bias, Activation activation, double* y,
+                                                    double* partial);
 template void GroupNorm<HostSpace>::backward<float>(Stream stream, Shape const& s, float const* dy, float const* x,
                                                     Statistics<float> statistics, float const* weight,
                                                     float const* bias, Activation activation, float* dx, Write dx_write,

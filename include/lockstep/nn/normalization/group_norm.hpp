@@ -72,10 +72,9 @@ class GroupNorm : public detail::ChannelNorm {
       Staging work(context);
       auto const from = work.read(x.value);
       auto const partial = work.temporary(Extents<1>{Kernel::partial_elements(shape)});
-      Kernel::template measure<Operand>(context.stream(), shape, from.data, options_.epsilon, statistics, partial.data);
-      Kernel::template forward<Operand>(context.stream(), shape, from.data, statistics,
+      Kernel::template forward<Operand>(context.stream(), shape, from.data, options_.epsilon, statistics,
                                         context.template value<1>(weight_).data, context.template value<1>(bias_).data,
-                                        options_.activation, work.write(y.value).data);
+                                        options_.activation, work.write(y.value).data, partial.data);
     }
     context.on_backward(y, std::tie(weight_, bias_), [this, x, y, shape, statistics](Context& c) {
       Staging back(c);
