@@ -17,12 +17,12 @@ struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
     Scalar *mean, *reciprocal;  // [rows, channels]
   };
 
-  [[nodiscard]] static constexpr Index partial_elements(Shape const& s) noexcept { return 4 * s.rows * s.channels; }
+  [[nodiscard]] static Index partial_elements(Shape const& s) noexcept;
 
   template <class Scalar>
   static void forward(Stream stream, Shape const& s, Scalar const* x, double epsilon,
                       Statistics<Accumulate<Scalar>> statistics, Accumulate<Scalar> const* weight,
-                      Accumulate<Scalar> const* bias, Activation activation, Scalar* y, Accumulate<Scalar>*);
+                      Accumulate<Scalar> const* bias, Activation activation, Scalar* y, Accumulate<Scalar>* partial);
 
   template <class Scalar>
   static void backward(Stream stream, Shape const& s, Scalar const* dy, Scalar const* x,
