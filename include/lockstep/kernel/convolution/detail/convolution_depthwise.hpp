@@ -8,6 +8,7 @@
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
@@ -21,30 +22,33 @@ class DepthwiseConvolution {
  public:
   explicit DepthwiseConvolution(ConvolutionShape const& shape) noexcept : s_(shape) {}
 
-  /// Computes y = the convolution of x.
+  /// Computes y = the convolution of x, or adds it to y without the bias.
   template <class Scalar>
-  void forward(Scalar const* x, Scalar const* weight, Scalar const* bias, Scalar* y) const {
-    for_vectors<Scalar, TargetSide::y>([=]<class Lane, Index positions>(Index target, TapList const& taps,
-                                                                        Index c) __attribute__((always_inline)) {
-      sum<Lane, positions>(taps, x + c, weight + c, bias ? bias + c : nullptr, y + target * taps.channels + c);
-    });
+  void forward(Scalar const* x, Scalar const* weight, Scalar const* bias, Scalar* y, Write write) const {
+    for_vectors<Scalar, TargetSide::y>(
+        write, [=]<class Lane, Index positions>(Index target, TapList const& taps,
+                                                Index c) __attribute__((always_inline)) {
+          sum<Lane, positions>(taps, x + c, weight + c, bias ? bias + c : nullptr, y + target * taps.channels + c);
+        });
   }
-  /// Computes dx = the gradient of x from the gradient of y.
+  /// Computes dx = the gradient of x from the gradient of y, or adds it to dx.
   template <class Scalar>
-  void data(Scalar const* dy, Scalar const* weight, Scalar* dx) const {
-    for_vectors<Scalar, TargetSide::x>([=]<class Lane, Index positions>(Index target, TapList const& taps,
-                                                                        Index c) __attribute__((always_inline)) {
-      sum<Lane, positions>(taps, dy + c, weight + c, static_cast<Scalar const*>(nullptr),
-                           dx + target * taps.channels + c);
-    });
+  void data(Scalar const* dy, Scalar const* weight, Scalar* dx, Write write) const {
+    for_vectors<Scalar, TargetSide::x>(
+        write, [=]<class Lane, Index positions>(Index target, TapList const& taps, Index c)
+                   __attribute__((always_inline)) {
+                     sum<Lane, positions>(taps, dy + c, weight + c, static_cast<Scalar const*>(nullptr),
+                                          dx + target * taps.channels + c);
+                   });
   }
   /// Computes dweight += the gradient of the weight.
   template <class Scalar>
   void weight(Scalar const* x, Scalar const* dy, Scalar* dweight) const {
-    for_vectors<Scalar, TargetSide::y>([=]<class Lane, Index positions>(Index target, TapList const& taps,
-                                                                        Index c) __attribute__((always_inline)) {
-      add_products<Lane, positions>(taps, x + c, dy + target * taps.channels + c, dweight + c);
-    });
+    for_vectors<Scalar, TargetSide::y>(
+        Write::add, [=]<class Lane, Index positions>(Index target, TapList const& taps, Index c)
+                        __attribute__((always_inline)) {
+                          add_products<Lane, positions>(taps, x + c, dy + target * taps.channels + c, dweight + c);
+                        });
   }
 
  private:
@@ -81,10 +85,11 @@ class DepthwiseConvolution {
   /// Calls f.template operator()<V, positions>(target, taps, channel) for all targets and channels. V is a vector
   /// of channels from `channel` on, and `positions` is the number of targets from `target` on.
   template <class Scalar, TargetSide side, class Function>
-  void for_vectors(Function const& f) const {
-    with_best_instructions([f, s = s_](auto vectors) {
+  void for_vectors(Write write, Function const& f) const {
+    with_best_instructions([f, write, s = s_](auto vectors) {
       for_tap_lists<side>(
-          s, [=]<Index positions>(Index target, TapList const& taps) __attribute__((always_inline)) {
+          s,
+          write == Write::add, [=]<Index positions>(Index target, TapList const& taps) __attribute__((always_inline)) {
             for_column_lanes<Scalar>(
                 vectors, taps.channels, [&]<class Lane>(Index c) __attribute__((always_inline)) {
                   f.template operator()<Lane, positions>(target, taps, c);
@@ -95,7 +100,7 @@ class DepthwiseConvolution {
   /// Calls f.template operator()<positions>(target, taps). Each target is among the `positions` targets of exactly
   /// one call, or of several consecutive calls if its taps come in portions.
   template <TargetSide side, class Function>
-  [[gnu::always_inline]] static void for_tap_lists(ConvolutionShape const& s, Function const& f) {
+  [[gnu::always_inline]] static void for_tap_lists(ConvolutionShape const& s, bool adds, Function const& f) {
     auto const targets = side == TargetSide::y ? s.result() : s.extent;
     auto const sources = side == TargetSide::y ? s.extent : s.result();
     // Targets read adjacent sources at equal taps if they are one stride apart in x.
@@ -118,7 +123,7 @@ class DepthwiseConvolution {
             bool const several = have_equal_taps<side>(s, w, taps, targets[2], sources[2]);
             Index const target = (d * targets[1] + h) * targets[2] + w;
             taps.count = 0;
-            taps.adds = false;
+            taps.adds = adds;
             for (Index kd = 0, tap = 0; kd < s.kernel[0]; ++kd)
               for (Index kh = 0; kh < s.kernel[1]; ++kh) {
                 Index const from_d = source_of<side>(s, 0, d, kd), from_h = source_of<side>(s, 1, h, kh);

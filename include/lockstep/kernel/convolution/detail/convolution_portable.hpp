@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
+#include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/convolution/detail/convolution_depthwise.hpp>
 #include <lockstep/kernel/convolution/detail/convolution_pass.hpp>
@@ -13,38 +15,30 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A pass of a convolution over some samples, as matrix products of patches with the weight of each group, in plain
-/// C++. Used without a library and for double, and as the reference in tests of the libraries. Depthwise convolutions
-/// use neither matrix products nor patches.
+/// C++. Used without a library and for double, and as the reference in tests of the libraries. Convolutions whose
+/// groups have few channels use neither matrix products nor patches. Such a convolution is the sum of depthwise ones:
+/// the n-th reads the n-th channel of each group for all channels of the group.
 template <class Scalar>
 class PortableConvolution {
  public:
   PortableConvolution(ConvolutionShape const& shape, ConvolutionPass pass, Index)
       : s_(shape), pass_(pass), by_channel_(shape) {}
 
-  /// Returns the number of elements of the weight in this pass's own order: [outputs, taps, inputs / groups], or [taps,
-  /// channels] for depthwise convolutions.
+  /// Returns the number of elements of the weight in this pass's own order: [outputs, taps, inputs / groups], or [group
+  /// channels, taps, channels] for a sum of depthwise convolutions.
   [[nodiscard]] Index weight_elements() const noexcept { return s_.weight_size(); }
   /// Returns the number of scratch elements of a tile.
-  [[nodiscard]] Index tile_elements() const noexcept { return s_.is_depthwise() ? 0 : block_positions() * depth(); }
+  [[nodiscard]] Index tile_elements() const noexcept {
+    if (!has_small_groups()) return block_positions() * depth();
+    return s_.is_depthwise() ? 0 : pass_ == ConvolutionPass::data ? s_.output_size() : s_.input_size();
+  }
 
   void pack(ThreadPool& pool, Scalar const* weight, Scalar* packed) const {
-    auto const taps = s_.taps(), inputs = s_.group_inputs(), last = packed_channels();
-    pool.for_ranges(s_.outputs, rows_per_task(), [=](Index begin, Index end) {
-      for (Index row = begin * inputs; row < end * inputs; ++row)
-        for (Index tap = 0; tap < taps; ++tap)
-          packed[(row / last * taps + tap) * last + row % last] = weight[row * taps + tap];
-    });
+    for_weights(pool, [=](Index at, Index own) { packed[own] = weight[at]; });
   }
   void unpack(ThreadPool& pool, Scalar const* packed, Scalar* weight, Write write) const {
-    auto const taps = s_.taps(), inputs = s_.group_inputs(), last = packed_channels();
-    pool.for_ranges(s_.outputs, rows_per_task(), [=](Index begin, Index end) {
-      for (Index row = begin * inputs; row < end * inputs; ++row)
-        for (Index tap = 0; tap < taps; ++tap) {
-          auto const value = packed[(row / last * taps + tap) * last + row % last];
-          auto& to = weight[row * taps + tap];
-          to = write == Write::add ? to + value : value;
-        }
-    });
+    for_weights(
+        pool, [=](Index at, Index own) { weight[at] = write == Write::add ? weight[at] + packed[own] : packed[own]; });
   }
 
   /// Processes `rows` samples on the calling thread. Inputs and outputs depend on the pass:
@@ -68,10 +62,51 @@ class PortableConvolution {
   }
 
  private:
+  /// Channels of the widest group that depthwise convolutions compute faster than matrix products do.
+  static constexpr Index widest_small_group = 8;
+
+  [[nodiscard]] bool has_small_groups() const noexcept {
+    return s_.groups > 1 && s_.inputs == s_.outputs && s_.group_inputs() <= widest_small_group;
+  }
   /// Returns the elements of a patch: the depth of the matrix product.
   [[nodiscard]] Index depth() const noexcept { return s_.taps() * s_.group_inputs(); }
-  /// Returns the extent of the last axis in the weight's own order.
-  [[nodiscard]] Index packed_channels() const noexcept { return s_.is_depthwise() ? s_.inputs : s_.group_inputs(); }
+  /// Calls f(at, own) for each element of the weight: its position in the weight, and in this pass's own order.
+  template <class Function>
+  void for_weights(ThreadPool& pool, Function const& f) const {
+    auto const taps = s_.taps(), inputs = s_.group_inputs(), channels = s_.inputs;
+    bool const small = has_small_groups(), of_data = pass_ == ConvolutionPass::data;
+    pool.for_ranges(s_.outputs, rows_per_task(), [=](Index begin, Index end) {
+      for (Index output = begin; output < end; ++output)
+        for (Index input = 0; input < inputs; ++input)
+          for (Index tap = 0; tap < taps; ++tap) {
+            auto const in_group = output % inputs;  // of the output, in small groups
+            auto const part = of_data ? in_group : input, channel = of_data ? output - in_group + input : output;
+            f((output * inputs + input) * taps + tap,
+              small ? (part * taps + tap) * channels + channel : (output * taps + tap) * inputs + input);
+          }
+    });
+  }
+  /// Calls f(n, from, weights) for the n-th channel of a group, with its value in all channels of the group, and its
+  /// weights [taps, channels].
+  template <class Weight, class Function>
+  void for_group_channels(Scalar const* from, Index positions, Weight* packed, Scalar* spread,
+                          Function const& f) const {
+    auto const each = s_.group_inputs();
+    if (each == 1) return f(Index{0}, from, packed);
+    for (Index n = 0; n < each; ++n) {
+      with_best_instructions([=, groups = positions * s_.groups] {
+        auto const spread_all = [=](auto width) __attribute__((always_inline)) {
+          for (Index group = 0; group < groups; ++group)
+            for (Index c = 0; c < width; ++c) spread[group * width + c] = from[group * width + n];
+        };
+        if (each == 4) return spread_all(std::integral_constant<Index, 4>{});
+        if (each == 8) return spread_all(std::integral_constant<Index, 8>{});
+        if (each == 2) return spread_all(std::integral_constant<Index, 2>{});
+        spread_all(each);
+      });
+      f(n, static_cast<Scalar const*>(spread), packed + n * s_.taps() * s_.inputs);
+    }
+  }
   /// Returns the output positions whose patches are multiplied at once: as many as the second-level cache holds, but
   /// enough to pay for packing the weight.
   [[nodiscard]] Index block_positions() const noexcept {
@@ -88,7 +123,11 @@ class PortableConvolution {
   }
 
   void forward(Scalar const* x, Scalar const* packed, Scalar const* bias, Scalar* y, Scalar* patches) const {
-    if (s_.is_depthwise()) return by_channel_.forward(x, packed, bias, y);
+    if (has_small_groups())
+      return for_group_channels(x, s_.input_positions(), packed, patches,
+                                [&](Index n, Scalar const* from, Scalar const* weights) {
+                                  by_channel_.forward(from, weights, bias, y, n == 0 ? Write::overwrite : Write::add);
+                                });
     auto const outputs = s_.group_outputs();
     for_blocks([&](Index first, Index count, Index group) {
       gather_patches(s_, x + group * s_.group_inputs(), first, count, patches);
@@ -105,7 +144,11 @@ class PortableConvolution {
     });
   }
   void data(Scalar const* dy, Scalar const* packed, Scalar* dx, Scalar* patches) const {
-    if (s_.is_depthwise()) return by_channel_.data(dy, packed, dx);
+    if (has_small_groups())
+      return for_group_channels(dy, s_.output_positions(), packed, patches,
+                                [&](Index n, Scalar const* from, Scalar const* weights) {
+                                  by_channel_.data(from, weights, dx, n == 0 ? Write::overwrite : Write::add);
+                                });
     auto const outputs = s_.group_outputs();
     std::fill_n(dx, s_.input_size(), Scalar{0});
     for_blocks([&](Index first, Index count, Index group) {
@@ -123,7 +166,10 @@ class PortableConvolution {
     });
   }
   void weight(Scalar const* x, Scalar const* dy, Scalar* packed, Scalar* patches) const {
-    if (s_.is_depthwise()) return by_channel_.weight(x, dy, packed);
+    if (has_small_groups())
+      return for_group_channels(
+          x, s_.input_positions(), packed, patches,
+          [&](Index, Scalar const* from, Scalar* weights) { by_channel_.weight(from, dy, weights); });
     auto const outputs = s_.group_outputs();
     for_blocks([&](Index first, Index count, Index group) {
       gather_patches(s_, x + group * s_.group_inputs(), first, count, patches);
