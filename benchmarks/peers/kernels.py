@@ -126,6 +126,26 @@ def group_norm_backward(rows, places, channels, groups):
                                                              mask)
 
 
+def batch_norm_operands(rows, side, channels, memory_format):
+    x = torch.randn(rows, channels, side, side).to(memory_format=memory_format)
+    return x, torch.ones(channels), torch.zeros(channels), torch.zeros(channels), torch.ones(channels)
+
+
+def batch_norm_forward(rows, side, channels):
+    """Channels last, PyTorch's faster format of this pass."""
+    operands = batch_norm_operands(rows, side, channels, torch.channels_last)
+    return lambda: torch.ops.aten.native_batch_norm(*operands, True, 0.1, 1e-5)
+
+
+def batch_norm_backward(rows, side, channels):
+    """Channels first, PyTorch's faster format of this pass."""
+    x, weight, bias, mean, variance = batch_norm_operands(rows, side, channels, torch.contiguous_format)
+    dy = torch.randn(rows, channels, side, side)
+    _, saved, rstd = torch.ops.aten.native_batch_norm(x, weight, bias, mean, variance, True, 0.1, 1e-5)
+    return lambda: torch.ops.aten.native_batch_norm_backward(dy, x, weight, mean, variance, saved, rstd, True, 1e-5,
+                                                             [True, True, True])
+
+
 def convolution_operands(rows, height, width, channels, kernel_h, kernel_w, dilation, groups):
     """Channels last, PyTorch's faster format. One spatial axis is two, the first with extent 1."""
     last = torch.channels_last

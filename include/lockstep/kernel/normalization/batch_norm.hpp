@@ -41,7 +41,7 @@ struct BatchNorm<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Returns the number of elements that `measure`, `moments`, `backward` and `sums` need for their partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
-    return chunks(rows, channels) * (2 * channels + 1);
+    return chunks(rows, channels) * (3 * channels + 1);
   }
   /// Returns the length of one replica's moments: number of rows, then the mean of each channel, then its squares.
   [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }

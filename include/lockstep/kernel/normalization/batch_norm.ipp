@@ -59,19 +59,21 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::forward(Stream stream, Matrix<Scalar 
     clear_padding(layout, begin, end, y);
     for (auto const run : detail::TokensBetween(layout, begin, end))
       with_best_instructions([=](auto vectors) {
-        detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
-          Lane center, factor, shift, out, zero;
-          detail::clear(zero);
-          detail::load(center, statistics.mean.data + c);
-          detail::load(factor, statistics.scale.data + c);
-          detail::load(shift, bias.data + c);
-          for (Index r = run.begin; r < run.end; ++r) {
-            detail::load(out, x.data + r * width + c);
-            out = (out - center) * factor + shift;
-            if (activation == Activation::relu) out = out < zero ? zero : out;  // NaN stays NaN
-            detail::store(y.data + r * width + c, out);
-          }
-        });
+        detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
+                                          [=]<class Lane>(Index c, Index first, Index last) {
+                                            Lane center, factor, shift, out, zero;
+                                            detail::clear(zero);
+                                            detail::load(center, statistics.mean.data + c);
+                                            detail::load(factor, statistics.scale.data + c);
+                                            detail::load(shift, bias.data + c);
+                                            for (Index r = first; r < last; ++r) {
+                                              detail::load(out, x.data + r * width + c);
+                                              out = (out - center) * factor + shift;
+                                              if (activation == Activation::relu)
+                                                out = out < zero ? zero : out;  // NaN stays NaN
+                                              detail::store(y.data + r * width + c, out);
+                                            }
+                                          });
       });
   });
 }
@@ -137,30 +139,32 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::input_gradient(Stream stream, Matrix<
     if (dx_write == Write::overwrite) clear_padding(layout, begin, end, dx);
     for (auto const run : detail::TokensBetween(layout, begin, end))
       with_best_instructions([=](auto vectors) {
-        detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
-          Lane center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
-          detail::clear(zero);
-          detail::load(center, statistics.mean.data + c);
-          detail::load(factor, statistics.scale.data + c);
-          detail::load(shift, bias.data + c);
-          detail::load(reciprocal, statistics.reciprocal.data + c);
-          detail::load(mean_g, means + c);
-          detail::load(slope, means + width + c);
-          slope *= reciprocal;
-          for (Index r = run.begin; r < run.end; ++r) {
-            detail::load(in, x.data + r * width + c);
-            detail::load(g, dy.data + r * width + c);
-            in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
-            g = factor * (g - mean_g - in * slope);
-            auto* const to = dx.data + r * width + c;
-            if (dx_write == Write::add) {
-              detail::load(in, to);
-              g += in;
-            }
-            detail::store(to, g);
-          }
-        });
+        detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
+                                          [=]<class Lane>(Index c, Index first, Index last) {
+                                            Lane center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
+                                            detail::clear(zero);
+                                            detail::load(center, statistics.mean.data + c);
+                                            detail::load(factor, statistics.scale.data + c);
+                                            detail::load(shift, bias.data + c);
+                                            detail::load(reciprocal, statistics.reciprocal.data + c);
+                                            detail::load(mean_g, means + c);
+                                            detail::load(slope, means + width + c);
+                                            slope *= reciprocal;
+                                            for (Index r = first; r < last; ++r) {
+                                              detail::load(in, x.data + r * width + c);
+                                              detail::load(g, dy.data + r * width + c);
+                                              in -= center;
+                                              if (activation == Activation::relu)
+                                                g = in * factor + shift > zero ? g : zero;
+                                              g = factor * (g - mean_g - in * slope);
+                                              auto* const to = dx.data + r * width + c;
+                                              if (dx_write == Write::add) {
+                                                detail::load(in, to);
+                                                g += in;
+                                              }
+                                              detail::store(to, g);
+                                            }
+                                          });
       });
   });
 }
@@ -169,37 +173,48 @@ template <class Scalar>
 LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<Scalar const> x, Scalar* partial,
                                                           Layout const& layout) {
   auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
-  auto* const counts = partial + 2 * chunks(rows, width) * width;
+  auto* const counts = partial + 3 * chunks(rows, width) * width;
   stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
     detail::TokensBetween const tokens(layout, begin, end);
     auto const counted = tokens.count();
     counts[begin / each] = static_cast<Scalar>(counted);
+    auto* const means = partial + 3 * (begin / each) * width;
+    auto *const squares = means + width, *const rests = squares + width;
+    std::fill_n(means, 3 * width, Scalar{0});
     with_best_instructions([=](auto vectors) {
-      auto* const sums = partial + 2 * (begin / each) * width;
-      detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
-        Lane sum, rest, squares, next;
-        detail::clear(sum);
-        detail::clear(rest);
-        detail::clear(squares);
-        for (auto const run : tokens)
-          for (Index r = run.begin; r < run.end; ++r) {
-            detail::load(next, x.data + r * width + c);
-            sum += next;
-          }
-        auto const count = static_cast<Scalar>(std::max<Index>(1, counted));
-        Lane center = sum / count;
-        for (auto const run : tokens)
-          for (Index r = run.begin; r < run.end; ++r) {
-            detail::load(next, x.data + r * width + c);
-            next -= center;
-            rest += next;  // the rounding error of the first sum
-            squares += next * next;
-          }
-        squares -= rest * rest / count;
-        center += rest / count;
-        detail::store(sums + c, center);
-        detail::store(sums + width + c, squares);
-      });
+      auto const count = static_cast<Scalar>(std::max<Index>(1, counted));
+      for (auto const run : tokens)
+        detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
+                                          [=]<class Lane>(Index c, Index first, Index last) {
+                                            Lane sum, next;
+                                            detail::load(sum, means + c);
+                                            for (Index r = first; r < last; ++r) {
+                                              detail::load(next, x.data + r * width + c);
+                                              sum += next;
+                                            }
+                                            detail::store(means + c, sum);
+                                          });
+      for (Index c = 0; c < width; ++c) means[c] /= count;
+      for (auto const run : tokens)
+        detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
+                                          [=]<class Lane>(Index c, Index first, Index last) {
+                                            Lane center, rest, sum, next;
+                                            detail::load(center, means + c);
+                                            detail::load(rest, rests + c);
+                                            detail::load(sum, squares + c);
+                                            for (Index r = first; r < last; ++r) {
+                                              detail::load(next, x.data + r * width + c);
+                                              next -= center;
+                                              rest += next;  // the rounding error of the first sum
+                                              sum += next * next;
+                                            }
+                                            detail::store(rests + c, rest);
+                                            detail::store(squares + c, sum);
+                                          });
+      for (Index c = 0; c < width; ++c) {
+        squares[c] -= rests[c] * rests[c] / count;
+        means[c] += rests[c] / count;
+      }
     });
   });
 }
@@ -209,8 +224,8 @@ LOCKSTEP_INLINE detail::Moments BatchNorm<HostSpace>::merged(Extents<2> x, Scala
   auto const width = x[1], count = chunks(x[0], width);
   detail::Moments all;
   for (Index chunk = 0; chunk < count; ++chunk) {
-    auto const* const sums = partial + 2 * chunk * width + c;
-    all.merge({static_cast<double>(partial[2 * count * width + chunk]), static_cast<double>(sums[0]),
+    auto const* const sums = partial + 3 * chunk * width + c;
+    all.merge({static_cast<double>(partial[3 * count * width + chunk]), static_cast<double>(sums[0]),
                static_cast<double>(sums[width])});
   }
   return all;
@@ -237,30 +252,32 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::sum_chunks(Stream stream, Matrix<Scal
   auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
   stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
     detail::TokensBetween const tokens(layout, begin, end);
+    auto *const sums = partial + 3 * (begin / each) * width, *const products = sums + width;
+    std::fill_n(sums, 2 * width, Scalar{0});
     with_best_instructions([=](auto vectors) {
-      auto* const sums = partial + 2 * (begin / each) * width;
-      detail::for_column_lanes<Scalar>(vectors, width, [=]<class Lane>(Index c) {
-        Lane center, factor, shift, reciprocal, in, g, sum, products, zero;
-        detail::clear(sum);
-        detail::clear(products);
-        detail::clear(zero);
-        detail::load(center, statistics.mean.data + c);
-        detail::load(factor, statistics.scale.data + c);
-        detail::load(shift, bias.data + c);
-        detail::load(reciprocal, statistics.reciprocal.data + c);
-        for (auto const run : tokens)
-          for (Index r = run.begin; r < run.end; ++r) {
-            detail::load(in, x.data + r * width + c);
-            detail::load(g, dy.data + r * width + c);
-            in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
-            sum += g;
-            products += g * in;
-          }
-        products *= reciprocal;
-        detail::store(sums + c, sum);
-        detail::store(sums + width + c, products);
-      });
+      for (auto const run : tokens)
+        detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
+                                          [=]<class Lane>(Index c, Index first, Index last) {
+                                            Lane center, factor, shift, in, g, sum, product, zero;
+                                            detail::clear(zero);
+                                            detail::load(sum, sums + c);
+                                            detail::load(product, products + c);
+                                            detail::load(center, statistics.mean.data + c);
+                                            detail::load(factor, statistics.scale.data + c);
+                                            detail::load(shift, bias.data + c);
+                                            for (Index r = first; r < last; ++r) {
+                                              detail::load(in, x.data + r * width + c);
+                                              detail::load(g, dy.data + r * width + c);
+                                              in -= center;
+                                              if (activation == Activation::relu)
+                                                g = in * factor + shift > zero ? g : zero;
+                                              sum += g;
+                                              product += g * in;
+                                            }
+                                            detail::store(sums + c, sum);
+                                            detail::store(products + c, product);
+                                          });
+      for (Index c = 0; c < width; ++c) products[c] *= statistics.reciprocal.data[c];
     });
   });
 }
@@ -270,8 +287,8 @@ LOCKSTEP_INLINE std::pair<double, double> BatchNorm<HostSpace>::summed(Extents<2
                                                                        Index c) noexcept {
   double sum = 0, products = 0;
   for (Index chunk = 0; chunk < chunks(x[0], x[1]); ++chunk) {
-    sum += static_cast<double>(partial[2 * chunk * x[1] + c]);
-    products += static_cast<double>(partial[(2 * chunk + 1) * x[1] + c]);
+    sum += static_cast<double>(partial[3 * chunk * x[1] + c]);
+    products += static_cast<double>(partial[(3 * chunk + 1) * x[1] + c]);
   }
   return {sum, products};
 }

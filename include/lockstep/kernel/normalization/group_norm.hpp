@@ -77,10 +77,6 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Returns the sums of a chunk, [3, channels]. Row s.rows follows all chunks.
   template <class Scalar>
   [[nodiscard]] static Scalar* sums_of(Shape const& s, Scalar* partial, Index row, Index chunk) noexcept;
-  /// Calls f.template operator()<Lane>(channel, first position, last) for all channels and positions in [begin, end).
-  /// A few positions with all their channels, which are adjacent in memory, precede the next few.
-  template <class Scalar, std::size_t bytes, class Function>
-  static void for_columns(Vectors<bytes> vectors, Shape const& s, Index begin, Index end, Function const& f);
   /// Calls first(row, chunk, begin, end) for each chunk of a sample, then between(row), then second(row, chunk, begin,
   /// end) for each chunk. A sample that stays in cache is completed before the next.
   template <class First, class Between, class Second>

@@ -16,35 +16,37 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
     auto const count = static_cast<Scalar>(end - begin);
     std::fill_n(means, 3 * s.channels, Scalar{0});
     with_best_instructions([=](auto vectors) {
-      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
-        Lane sum, next;
-        detail::load(sum, means + c);
-        for (Index p = first; p < last; ++p) {
-          detail::load(next, here + p * s.channels + c);
-          sum += next;
-        }
-        if (last == end) sum /= count;
-        detail::store(means + c, sum);
-      });
-      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
-        Lane center, rest, sum, next;
-        detail::load(center, means + c);
-        detail::load(rest, rests + c);
-        detail::load(sum, squares + c);
-        for (Index p = first; p < last; ++p) {
-          detail::load(next, here + p * s.channels + c);
-          next -= center;
-          rest += next;  // the rounding error of the first sum
-          sum += next * next;
-        }
-        if (last == end) {
-          sum -= rest * rest / count;
-          center += rest / count;
-          detail::store(means + c, center);
-        }
-        detail::store(rests + c, rest);
-        detail::store(squares + c, sum);
-      });
+      detail::for_column_blocks<Scalar>(vectors, s.channels, begin, end,
+                                        [=]<class Lane>(Index c, Index first, Index last) {
+                                          Lane sum, next;
+                                          detail::load(sum, means + c);
+                                          for (Index p = first; p < last; ++p) {
+                                            detail::load(next, here + p * s.channels + c);
+                                            sum += next;
+                                          }
+                                          if (last == end) sum /= count;
+                                          detail::store(means + c, sum);
+                                        });
+      detail::for_column_blocks<Scalar>(vectors, s.channels, begin, end,
+                                        [=]<class Lane>(Index c, Index first, Index last) {
+                                          Lane center, rest, sum, next;
+                                          detail::load(center, means + c);
+                                          detail::load(rest, rests + c);
+                                          detail::load(sum, squares + c);
+                                          for (Index p = first; p < last; ++p) {
+                                            detail::load(next, here + p * s.channels + c);
+                                            next -= center;
+                                            rest += next;  // the rounding error of the first sum
+                                            sum += next * next;
+                                          }
+                                          if (last == end) {
+                                            sum -= rest * rest / count;
+                                            center += rest / count;
+                                            detail::store(means + c, center);
+                                          }
+                                          detail::store(rests + c, rest);
+                                          detail::store(squares + c, sum);
+                                        });
     });
   };
   auto const merge = [=](Index row) {
@@ -76,21 +78,22 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
   auto const normalize = [=](Index row, Index, Index begin, Index end) {
     auto const start = row * s.positions * s.channels;
     with_best_instructions([=](auto vectors) {
-      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
-        Lane center, factor, of_weight, shift, out, zero;
-        detail::clear(zero);
-        detail::load(center, statistics.mean + row * s.channels + c);
-        detail::load(factor, statistics.reciprocal + row * s.channels + c);
-        detail::load(of_weight, weight + c);
-        detail::load(shift, bias + c);
-        factor *= of_weight;
-        for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
-          detail::load(out, x + at);
-          out = (out - center) * factor + shift;
-          if (activation == Activation::relu) out = out < zero ? zero : out;  // NaN stays NaN
-          detail::store(y + at, out);
-        }
-      });
+      detail::for_column_blocks<Scalar>(
+          vectors, s.channels, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
+            Lane center, factor, of_weight, shift, out, zero;
+            detail::clear(zero);
+            detail::load(center, statistics.mean + row * s.channels + c);
+            detail::load(factor, statistics.reciprocal + row * s.channels + c);
+            detail::load(of_weight, weight + c);
+            detail::load(shift, bias + c);
+            factor *= of_weight;
+            for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
+              detail::load(out, x + at);
+              out = (out - center) * factor + shift;
+              if (activation == Activation::relu) out = out < zero ? zero : out;  // NaN stays NaN
+              detail::store(y + at, out);
+            }
+          });
     });
   };
   in_two_passes(stream, s, measure, merge, normalize);
@@ -107,28 +110,29 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
     auto *const sums = sums_of(s, partial, row, chunk), *const products = sums + s.channels;
     std::fill_n(sums, 2 * s.channels, Scalar{0});
     with_best_instructions([=](auto vectors) {
-      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
-        Lane center, reciprocal, of_weight, shift, z, g, sum, product, zero;
-        detail::clear(zero);
-        detail::load(sum, sums + c);
-        detail::load(product, products + c);
-        detail::load(center, statistics.mean + row * s.channels + c);
-        detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
-        detail::load(of_weight, weight + c);
-        detail::load(shift, bias + c);
-        Lane const factor = reciprocal * of_weight;
-        for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
-          detail::load(z, x + at);
-          detail::load(g, dy + at);
-          z -= center;
-          if (activation == Activation::relu) g = z * factor + shift > zero ? g : zero;
-          sum += g;
-          product += g * z;
-        }
-        if (last == end) product *= reciprocal;
-        detail::store(sums + c, sum);
-        detail::store(products + c, product);
-      });
+      detail::for_column_blocks<Scalar>(
+          vectors, s.channels, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
+            Lane center, reciprocal, of_weight, shift, z, g, sum, product, zero;
+            detail::clear(zero);
+            detail::load(sum, sums + c);
+            detail::load(product, products + c);
+            detail::load(center, statistics.mean + row * s.channels + c);
+            detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
+            detail::load(of_weight, weight + c);
+            detail::load(shift, bias + c);
+            Lane const factor = reciprocal * of_weight;
+            for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
+              detail::load(z, x + at);
+              detail::load(g, dy + at);
+              z -= center;
+              if (activation == Activation::relu) g = z * factor + shift > zero ? g : zero;
+              sum += g;
+              product += g * z;
+            }
+            if (last == end) product *= reciprocal;
+            detail::store(sums + c, sum);
+            detail::store(products + c, product);
+          });
     });
   };
   // The sums of g and of g z over each sample replace its first chunk's; their means over groups follow all chunks.
@@ -153,30 +157,31 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::backward(Stream stream, Shape const& 
     auto const start = row * s.positions * s.channels;
     auto const* const means = all_means + 2 * row * s.channels;
     with_best_instructions([=](auto vectors) {
-      for_columns<Scalar>(vectors, s, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
-        Lane center, reciprocal, of_weight, shift, mean_g, mean_gz, z, g, zero;
-        detail::clear(zero);
-        detail::load(center, statistics.mean + row * s.channels + c);
-        detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
-        detail::load(of_weight, weight + c);
-        detail::load(shift, bias + c);
-        detail::load(mean_g, means + c);
-        detail::load(mean_gz, means + s.channels + c);
-        mean_gz *= reciprocal;
-        Lane const factor = reciprocal * of_weight;
-        for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
-          detail::load(z, x + at);
-          detail::load(g, dy + at);
-          z -= center;
-          if (activation == Activation::relu) g = z * factor + shift > zero ? g : zero;
-          g = reciprocal * (of_weight * g - mean_g - z * mean_gz);
-          if (dx_write == Write::add) {
-            detail::load(z, dx + at);
-            g += z;
-          }
-          detail::store(dx + at, g);
-        }
-      });
+      detail::for_column_blocks<Scalar>(
+          vectors, s.channels, begin, end, [=]<class Lane>(Index c, Index first, Index last) {
+            Lane center, reciprocal, of_weight, shift, mean_g, mean_gz, z, g, zero;
+            detail::clear(zero);
+            detail::load(center, statistics.mean + row * s.channels + c);
+            detail::load(reciprocal, statistics.reciprocal + row * s.channels + c);
+            detail::load(of_weight, weight + c);
+            detail::load(shift, bias + c);
+            detail::load(mean_g, means + c);
+            detail::load(mean_gz, means + s.channels + c);
+            mean_gz *= reciprocal;
+            Lane const factor = reciprocal * of_weight;
+            for (Index at = start + first * s.channels + c; at < start + last * s.channels; at += s.channels) {
+              detail::load(z, x + at);
+              detail::load(g, dy + at);
+              z -= center;
+              if (activation == Activation::relu) g = z * factor + shift > zero ? g : zero;
+              g = reciprocal * (of_weight * g - mean_g - z * mean_gz);
+              if (dx_write == Write::add) {
+                detail::load(z, dx + at);
+                g += z;
+              }
+              detail::store(dx + at, g);
+            }
+          });
     });
   };
   in_two_passes(stream, s, add_up, merge, differentiate);
@@ -195,17 +200,6 @@ template <class Scalar>
 LOCKSTEP_INLINE Scalar* GroupNorm<HostSpace>::sums_of(Shape const& s, Scalar* partial, Index row,
                                                       Index chunk) noexcept {
   return partial + 3 * (row * std::max<Index>(1, chunks(s)) + chunk) * s.channels;
-}
-
-template <class Scalar, std::size_t bytes, class Function>
-[[gnu::always_inline]] inline void GroupNorm<HostSpace>::for_columns(Vectors<bytes> vectors, Shape const& s,
-                                                                     Index begin, Index end, Function const& f) {
-  auto const each = std::max<Index>(1, 1024 / s.channels);
-  for (; begin < end; begin += each)
-    detail::for_column_lanes<Scalar>(
-        vectors, s.channels, [=]<class Lane>(Index c) __attribute__((always_inline)) {
-          f.template operator()<Lane>(c, begin, std::min(begin + each, end));
-        });
 }
 
 template <class First, class Between, class Second>
