@@ -27,6 +27,7 @@ enum class Replay {
   cached,  ///< once the ring is full, its batches are delivered repeatedly: measures training without data work
 };
 
+/// Options of DataLoader: batches, threads, prefetching, the last batch of an epoch.
 struct DataLoaderOptions {
   Index batch_size = 1;  ///< samples per shard (rank or device) and micro-step
   int workers = 1;       ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`

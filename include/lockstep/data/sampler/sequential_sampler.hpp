@@ -6,6 +6,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Visits every sample in the dataset's order, equal in each epoch: for evaluation.
 struct SequentialSampler {
+  /// The order of every epoch: sample i at position i.
   class Order {
    public:
     explicit Order(Index size) noexcept : size_(size) {}

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 struct ShuffledSampler {
   std::uint64_t seed = 0;
 
+  /// The order of each epoch: a permutation keyed by the seed and the epoch, in O(1) memory.
   class Order {
    public:
     Order(Index size, std::uint64_t seed) noexcept : size_(size), seed_(seed) {}

@@ -36,6 +36,7 @@ enum class CsvHeader {
   first_line,  ///< the first row is not a sample
 };
 
+/// Options of CsvDataset: form of the lines, columns, encoding, memory.
 struct CsvOptions {
   CsvHeader header = CsvHeader::automatic;
   char separator = ',';

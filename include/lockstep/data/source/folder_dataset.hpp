@@ -34,7 +34,7 @@ struct FileSample {
 };
 
 /// Reads one sample per file of a folder tree; the file's folder names its class. Takes all files that match a pattern
-/// such as "clips/**/*.npy", in the order of their paths. `*`, `?` and `[...]` match within a name, `**` any depth of
+/// such as "clips/*.npy", in the order of their paths. `*`, `?` and `[...]` match within a name, `**` any depth of
 /// folders, including links to folders, except to one that contains the link. The constructor stores file sizes. Each
 /// `get` opens, reads and closes its file, so the number of files is not limited. Decode the bytes with
 /// data::Transform. Copies share the list. Thread-safe.

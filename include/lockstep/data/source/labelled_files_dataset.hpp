@@ -32,6 +32,7 @@ enum class Unmatched {
   skip,    ///< leave it out, and also its class if no other pattern of the class matches
 };
 
+/// Options of LabelledFilesDataset: the windows of a file, and limits on their number.
 struct LabelledFilesOptions {
   Index window_bytes = 256;    ///< length of a sample
   Index min_bytes = 64;        ///< a file with fewer bytes after its head has no sample

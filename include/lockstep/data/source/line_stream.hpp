@@ -72,6 +72,7 @@ class LineStream {
                         " files; there is at least one lane, and a file for each");
   }
 
+  /// The samples of one lane, one line each.
   class Lane {
    public:
     Lane(detail::LineReader lines, Function const& convert) : lines_(std::move(lines)), convert_(convert) {}

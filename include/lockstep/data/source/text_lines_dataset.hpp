@@ -15,6 +15,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
+/// Options of TextLinesDataset: memory and encoding.
 struct TextLinesOptions {
   std::uint64_t max_held_bytes =
       detail::max_held_text;  ///< larger files are not kept in memory: `get` reads their lines on demand

@@ -78,6 +78,7 @@ class TextSources {
   std::uint64_t place_ = 0, state_ = 0, rest_ = 0, bytes_ = 0;
 };
 
+/// Options of TokenCache: where cache files are, and who waits for them.
 struct TokenCacheOptions {
   std::string folder = {};  ///< of cache files, created if missing; empty: each process prepares its own data in memory
   std::uint64_t min_bytes = 0;   ///< smaller sources are prepared in memory, even if `folder` is set

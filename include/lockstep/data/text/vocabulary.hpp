@@ -58,7 +58,7 @@ class Vocabulary {
   }
 
   /// Returns one token per line in the order of the ids, from id 2, as valid UTF-8. Writes backslash, line feed and
-  /// carriage return as \\, \n and \r, and each byte that is not UTF-8 as \x and two hexadecimal digits.
+  /// carriage return as `\\`, `\n` and `\r`, and each byte that is not UTF-8 as `\x` and two hex digits.
   [[nodiscard]] std::string to_text() const;
   /// Returns the vocabulary that to_text wrote. @throws DataError naming the line
   [[nodiscard]] static Vocabulary from_text(std::string_view text);
