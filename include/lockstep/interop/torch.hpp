@@ -26,8 +26,8 @@
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-/// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.
-/// On the host, in float32.
+// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.
+// On the host, in float32.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
 /// Returns a torch tensor that shares the view's memory, without a copy. It is valid as long as that memory. Enums
