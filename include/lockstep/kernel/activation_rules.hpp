@@ -8,10 +8,10 @@
 #include <lockstep/kernel/detail/normal_distribution.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
-/// Activation rules of Elementwise: function objects for the host and devices. y(x) returns the value. `backward` takes
-/// dy and what the forward pass kept: y itself, or the slope for rules that have `at`, which returns value and slope.
-/// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::device_rule.
-/// Scalar is float or double. Each rule has a name for error messages.
+// Activation rules of Elementwise: function objects for the host and devices. y(x) returns the value. `backward` takes
+// dy and what the forward pass kept: y itself, or the slope for rules that have `at`, which returns value and slope.
+// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::device_rule.
+// Scalar is float or double. Each rule has a name for error messages.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Value of an activation at one element, and its derivative there.

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct RelativeBias : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct RelativeBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes bias[h, d] = table[bucket of distance first + d, h].

@@ -21,6 +21,7 @@ enum class Rotation {
 template <class Space>
 struct Rotary : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Rotary<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes table[p, j] = the cosine of the angle (first + p) base^(-2 j / width), and table[p, width / 2 + j] its

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct ImageInput : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct ImageInput<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Returns the number of elements that `normalize` needs for its table of the channels' constants.

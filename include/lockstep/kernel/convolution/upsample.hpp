@@ -42,6 +42,7 @@ struct UpsampleShape {
 template <class Space>
 struct Upsample : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = x at the nearest position.

@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Channels : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Channels<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, first + c] = x[r, c]; other columns stay unchanged.

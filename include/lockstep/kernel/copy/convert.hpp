@@ -12,6 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Convert : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Convert<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = x[i].

@@ -16,6 +16,7 @@ struct CopyBuffer {
 
 }  // namespace detail
 
+/// CUDA version of the primary template.
 template <>
 struct Copy<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, queued on the stream.

@@ -12,6 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Copy : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Copy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = from[i] for i < count, from the values before the call; the two may overlap.

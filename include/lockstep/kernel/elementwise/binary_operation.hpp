@@ -38,6 +38,7 @@ struct Plus {
     return x + y;
   }
 };
+/// Difference x - y.
 struct Minus {
   static constexpr char const* name = "kernel::Minus";
   using GradientX = FirstOperand;
@@ -47,6 +48,7 @@ struct Minus {
     return x - y;
   }
 };
+/// Product x * y. Each gradient needs the other operand.
 struct Times {
   static constexpr char const* name = "kernel::Times";
   static constexpr bool reads_second = true;
@@ -62,6 +64,7 @@ struct Times {
 template <class Space>
 struct BinaryOperation : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct BinaryOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z = rule(x, y).

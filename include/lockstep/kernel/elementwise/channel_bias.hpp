@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct ChannelBias : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct ChannelBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y += bias in each row.

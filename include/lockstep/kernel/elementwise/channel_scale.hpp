@@ -15,6 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct ChannelScale : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct ChannelScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, c] = x[r, c] * factors[c], or adds it to y. Also computes the gradient of x from the gradient of y.

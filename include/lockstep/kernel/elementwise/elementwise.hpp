@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Elementwise : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = rule(x).

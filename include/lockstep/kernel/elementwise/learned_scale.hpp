@@ -33,6 +33,7 @@ struct LearnedFactor {
 template <class Space>
 struct LearnedScale : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct LearnedScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = factor.of(*s) * x, or adds it to y. Also computes x's gradient from y's gradient.

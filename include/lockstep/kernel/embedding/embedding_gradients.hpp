@@ -8,6 +8,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Destinations of the gradients of an embedding's inputs, except tables. Null ones are skipped.
 template <class Scalar, class Space>
 struct EmbeddingGradients {
+  /// Where the gradients of one table or part are written.
   struct Target {
     Scalar* data = nullptr;
     Write write = Write::overwrite;

@@ -26,6 +26,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct FusedEmbedding : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar, int Rank>

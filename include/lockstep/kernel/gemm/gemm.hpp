@@ -30,6 +30,7 @@ inline constexpr detail::RoundedProducts bfloat16_products{&detail::multiply_bfl
 template <class Space>
 struct Gemm : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Gemm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes C = alpha * op(A) op(B) + beta * C. Does not read C if beta is 0.

@@ -14,6 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct GatedLinear : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct GatedLinear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes h = x weight^T + bias, then y = gate * h and slope *= h while h is in cache. If `slope` holds the gate's

@@ -24,6 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Linear : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients: as many as one pass of the matrix product takes.

@@ -19,6 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct CrossEntropy : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct CrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes losses, weights and gradient. Let y = labels[r], p = softmax(logits[r]), w the class weights and s the

@@ -23,6 +23,7 @@ enum class ImpossibleAlignment {
   leave_out [[deprecated("kernel::ImpossibleAlignment::ignore")]] = ignore,
 };
 
+/// Options of the CTC loss: blank class, targets without an alignment, factor.
 struct CtcOptions {
   Index blank = 0;  ///< the class without a label
   ImpossibleAlignment impossible = ImpossibleAlignment::reject;
@@ -51,6 +52,7 @@ void check_ctc(SequenceLayout<Space> const& layout, SequenceLayout<Space> const&
 template <class Space>
 struct Ctc : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;

@@ -21,6 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct ElementwiseLoss : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Returns the number of slots that share one element of `losses` and `weights`.

@@ -6,10 +6,10 @@
 #include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/logistic.hpp>
 
-/// Rules of ElementwiseLoss: function objects that return the loss of one prediction x with one target t. A rule has a
-/// name for error messages. If a target can be outside its range, it also has `takes` and `targets`. It is called on
-/// the host and on devices, so it is constexpr, and Scalar is float or double. A rule with `columns` gets the value of
-/// the element's column as a third argument. A rule that takes only x has no targets.
+// Rules of ElementwiseLoss: function objects that return the loss of one prediction x with one target t. A rule has a
+// name for error messages. If a target can be outside its range, it also has `takes` and `targets`. It is called on
+// the host and on devices, so it is constexpr, and Scalar is float or double. A rule with `columns` gets the value of
+// the element's column as a third argument. A rule that takes only x has no targets.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Loss at one element, and its derivative with respect to the prediction.

@@ -39,6 +39,7 @@ void check_soft_cross_entropy(Index slots, CrossEntropyOptions const& options, E
   });
 }
 
+/// CPU version of the primary template.
 template <>
 struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes losses, weights and gradient. Let q = shares[r], p = softmax(logits[r]), w the class weights and s the

@@ -20,10 +20,14 @@ template <>
 struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
 
+  /// Statistics that normalise each channel, in device memory.
+  /// @shape mean, reciprocal, scale [channels]
   template <class Scalar>
   struct Statistics {
     Vector<Scalar> mean, reciprocal, scale;
   };
+  /// Running averages for evaluation, in device memory.
+  /// @shape mean, variance [channels]
   template <class Scalar>
   struct Running {
     Vector<Scalar> mean, variance;

@@ -23,6 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct BatchNorm : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct BatchNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;

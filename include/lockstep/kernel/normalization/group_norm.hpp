@@ -25,6 +25,7 @@ struct GroupNormShape {
 template <class Space>
 struct GroupNorm : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   using Shape = GroupNormShape;

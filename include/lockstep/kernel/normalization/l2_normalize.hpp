@@ -14,6 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct L2Normalize : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct L2Normalize<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes reciprocals[r] = 1 / max(|x[r]|, epsilon) and y[r] = x[r] * reciprocals[r]. The backward pass needs the

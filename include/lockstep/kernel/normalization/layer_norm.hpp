@@ -21,6 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct LayerNorm : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients.

@@ -19,6 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct RMSNorm : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the weight's gradient.

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Softmax : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Softmax<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]). Subtracts the row's largest value first, so nothing

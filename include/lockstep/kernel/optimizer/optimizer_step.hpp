@@ -16,6 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct OptimizerStep : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct OptimizerStep<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice. If the rule

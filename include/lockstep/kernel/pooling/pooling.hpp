@@ -25,6 +25,7 @@ template <class Space>
 template <class Space>
 struct Pooling : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r] = 1 / n * the sum over the n tokens of sequence r, in order. A sequence without tokens gives zeros.

@@ -18,6 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct SpatialPooling : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct SpatialPooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = the largest x of each window, without padding. NaN is larger than any number. The first of several

@@ -7,6 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// CUDA version of the primary template.
 template <>
 struct Dropout<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, bit-identical to the host's; queued on `stream`.

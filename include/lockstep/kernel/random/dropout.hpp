@@ -17,6 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Dropout : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Dropout<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = keep * scale * x, or adds it to y. `mask` determines keep (0 or 1), for element t * width + channel

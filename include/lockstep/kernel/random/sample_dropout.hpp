@@ -17,6 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct SampleDropout : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct SampleDropout<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = keep * scale * x, or adds it to y, including padding. `mask` determines keep (0 or 1), for element 0

@@ -6,6 +6,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// CUDA version of the primary template.
 template <>
 struct StandardNormal<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, equal to the host's except for rounding; queued on `stream`.

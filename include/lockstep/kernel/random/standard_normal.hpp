@@ -22,6 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct StandardNormal : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct StandardNormal<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Fills `to`: channel c of a sample's token t is its element t * width + c; padding becomes zero. All numbers are

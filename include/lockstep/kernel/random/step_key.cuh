@@ -8,6 +8,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// CUDA version of the primary template.
 template <>
 class StepKey<CudaSpace> {
  public:

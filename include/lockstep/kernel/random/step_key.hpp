@@ -15,6 +15,7 @@ class StepKey {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
+/// CPU version of the primary template.
 template <>
 class StepKey<HostSpace> {
  public:

@@ -55,6 +55,7 @@ struct RecurrentPass {
 template <class Space>
 struct Recurrent : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>

@@ -5,9 +5,9 @@
 #include <lockstep/kernel/detail/logistic.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
-/// Cells of Recurrent: function objects for one channel at one step. x is the input's part of the gates, and r the
-/// state's part. `before` is the previous state, and `state` the new one. A cell may keep one more number per step.
-/// Cells are called on the host and on devices, so they are constexpr, and Scalar is float or double.
+// Cells of Recurrent: function objects for one channel at one step. x is the input's part of the gates, and r the
+// state's part. `before` is the previous state, and `state` the new one. A cell may keep one more number per step.
+// Cells are called on the host and on devices, so they are constexpr, and Scalar is float or double.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Results of one step.

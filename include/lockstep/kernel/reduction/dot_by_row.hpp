@@ -12,6 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct DotByRow : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct DotByRow<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z[r] = a[r] . b[r].

@@ -5,6 +5,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// CUDA version of the primary template.
 template <>
 struct Sum<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, which sums in another order; the sum is in device memory.

@@ -8,6 +8,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Sum : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Sum<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes *to = the sum of all elements, in order.

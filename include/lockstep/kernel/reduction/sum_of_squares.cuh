@@ -19,6 +19,7 @@ class SquaresMemory {
 
 }  // namespace detail
 
+/// CUDA version of the primary template.
 template <>
 struct SumOfSquares<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, which sums in another order. Waits for the device.

@@ -16,6 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct SumOfSquares : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Elements whose squares are summed separately first. A caller with whole blocks of an arena can thus compute its

@@ -7,6 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// CUDA version of the primary template.
 template <>
 struct Arange<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, queued on the stream.

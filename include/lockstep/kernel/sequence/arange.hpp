@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct Arange : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct Arange<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = first + i.

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct ClearPadding : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct ClearPadding<HostSpace> : detail::KernelTypes<HostSpace> {
   using Lengths = Vector<std::int32_t const>;

@@ -16,6 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct SequenceOperation : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct SequenceOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z[s, c] = rule(x[s, c], by[r, c]) for each slot s of sequence r, including padding, or adds it to z. For

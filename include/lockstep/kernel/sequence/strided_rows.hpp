@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct StridedRows : detail::NotIncluded<Space> {};
 
+/// CPU version of the primary template.
 template <>
 struct StridedRows<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[i] = x[i * stride + first].
