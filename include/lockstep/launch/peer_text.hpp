@@ -9,7 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
-/// Returns text of another process in a form that can be shown: cut after `most` bytes, with \xHH for bytes that are
+/// Returns text of another process in a form that can be shown: cut after `most` bytes, with `\xHH` for bytes that are
 /// no UTF-8 and for control characters, which could change a terminal or forge a line of a log.
 [[nodiscard]] inline std::string peer_text(std::string_view text, std::size_t most = 480) {
   constexpr char digits[] = "0123456789abcdef";

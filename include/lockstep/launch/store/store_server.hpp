@@ -39,6 +39,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 /// all.
 class StoreServer {
  public:
+  /// Options of a server: the run that it serves, where it listens, who may connect.
   struct Options {
     std::uint64_t job = 0;        ///< number of the run, unknown to other programs
     int size = 1;                 ///< number of ranks
