@@ -80,6 +80,7 @@ class PinnedResource {
 };
 static_assert(MemoryResource<PinnedResource>);
 
+/// Default resource for large memory of a device.
 template <>
 struct DefaultResourceOf<CudaSpace> {
   using type = CudaResource;

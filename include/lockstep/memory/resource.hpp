@@ -61,6 +61,7 @@ static_assert(MemoryResource<HostResource>);
 /// Default resource for large memory of a space.
 template <class Space>
 struct DefaultResourceOf;
+/// Default resource for large memory of the host.
 template <>
 struct DefaultResourceOf<HostSpace> {
   using type = HostResource;
