@@ -28,6 +28,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 class MultiHeadAttention {
  public:
+  /// Options of the layer: channels, heads, mask, dropout.
   struct Options {
     Index width;                    ///< channels of every token and of the memory
     Index heads;                    ///< number of heads; each takes width / heads channels by default

@@ -21,6 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @source Raffel et al.: Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer (2020)
 class RelativePositionBias {
  public:
+  /// Options of the table: heads and buckets of distances.
   struct Options {
     Index heads;           ///< of the attention
     Index buckets = 32;    ///< an even number unless causal

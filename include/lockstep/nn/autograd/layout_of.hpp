@@ -35,6 +35,7 @@ concept SingleElements = requires(Column const& column) {
   requires !requires { column.present; };
 };
 
+/// Requires a column of a batch that has a layout of sequences: padded, ragged, or one element per sample.
 template <class Column, class Space>
 concept SequenceColumn = PaddedSequences<Column, Space> || RaggedSequences<Column, Space> || SingleElements<Column>;
 

@@ -47,6 +47,7 @@ operator/(Loss<Space> const& loss, Number) {
   return loss;
 }
 
+/// Loss on the CPU: sum and weight as numbers.
 template <>
 struct Loss<HostSpace> {
   double sum = 0;

@@ -20,6 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// order. Backward thus fills the gradient arena from its start, and any byte range can be sent as soon as it is full.
 class ParameterLayout {
  public:
+  /// One parameter: its name, shape and place in the arenas, counted in elements.
   struct Entry {
     std::string name;  ///< "encoder.0.attention.query.weight"
     std::vector<Index> shape;

@@ -21,10 +21,12 @@ enum class Mode {
 template <class Context>
 class Tape {
  public:
+  /// One operation of the backward pass, and its data.
   struct Entry {
     void* closure;
     void (*run)(void*, Context&);
   };
+  /// State of a tape to rewind to.
   struct Mark {
     memory::Scratch<>::Mark memory;
     std::size_t entries, recomputes;

@@ -14,6 +14,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of LogitScale.
 struct LogitScaleOptions {
   double start = 1 / 0.07;  ///< initial factor
   double max = 100;         ///< upper bound of the factor

@@ -38,6 +38,7 @@ template <class Context>
 
 }  // namespace detail
 
+/// Options of Conv1d, Conv2d and Conv3d, in elements of each axis.
 template <int Dims>
 struct ConvolutionOptions {
   PerAxis<Dims> kernel = 3;

@@ -15,6 +15,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of ImageInput: size of a sample, mean and deviation of its channels.
 template <int Dims>
 struct ImageInputOptions {
   PerAxis<Dims> extent = 1;            ///< of a sample, in pixels or voxels

@@ -11,6 +11,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d, in elements of each axis.
 template <int Dims>
 struct TransposedConvolutionOptions {
   PerAxis<Dims> kernel = 2;

@@ -37,6 +37,7 @@ using Counted [[deprecated("nn::PositionUnit")]] = PositionUnit;
 /// @determinism bitwise, for any number of threads: the gradients use no atomics
 class FusedEmbedding {
  public:
+  /// Options of the layer: sizes of its tables, dropout.
   struct Options {
     Index vocabulary = 0;  ///< rows of the layer's own token table, for bare columns of ids; 0: none
     Index length = 0;      ///< rows of the position table; 0: none

@@ -11,6 +11,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of binary_cross_entropy_with_logits: weights of positive targets, factor.
 struct BinaryCrossEntropyOptions {
   double positive_weight = 1;                 ///< factor on the part of targets that are 1; above 1 for rare positives
   std::span<float const> positive_weights{};  ///< [width] on the host: one factor for each label instead

@@ -8,6 +8,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of huber_loss.
 struct HuberLossOptions {
   double delta = 1;   ///< distance from the target beyond which the loss is linear; bounds the gradient
   double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss

@@ -4,6 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of kl_to_standard_normal.
 struct KlToStandardNormalOptions {
   double factor = 1;  ///< multiplies loss and gradient: the beta of a beta-VAE
 };

@@ -4,6 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of mean_absolute_error.
 struct MeanAbsoluteErrorOptions {
   double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss
 };

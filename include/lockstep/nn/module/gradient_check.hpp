@@ -17,6 +17,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of check_gradients: step, tolerances, number of elements.
 struct GradientCheckOptions {
   double step = 1e-5;      ///< h of the central difference
   double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, or up to the rounding of sums
@@ -26,6 +27,7 @@ struct GradientCheckOptions {
   int threads = 1;
 };
 
+/// Result of check_gradients: number of checked elements, and the worst of them.
 struct GradientCheckResult {
   Index checked = 0;
   double worst = 0;   ///< largest |numeric - analytic| / (absolute + relative * |analytic|); at most 1 on success

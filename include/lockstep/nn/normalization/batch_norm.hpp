@@ -19,6 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Activation;
 
+/// Options of BatchNorm: statistics, fused activation, synchronization over ranks.
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;                     ///< weight of the new statistics in the running averages

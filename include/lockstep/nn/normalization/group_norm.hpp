@@ -16,6 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Activation;
 
+/// Options of GroupNorm: epsilon and fused activation.
 struct GroupNormOptions {
   double epsilon = 1e-5;
   Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported

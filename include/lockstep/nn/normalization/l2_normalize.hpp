@@ -12,6 +12,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of l2_normalize.
 struct L2NormalizeOptions {
   double epsilon = 1e-12;  ///< divisor of rows that are shorter
 };

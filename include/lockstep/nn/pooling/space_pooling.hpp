@@ -13,6 +13,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Options of MaxPool1d, AvgPool1d and their forms for two and three axes, in elements of each axis.
 template <int Dims>
 struct SpacePoolingOptions {
   PerAxis<Dims> kernel = 2;

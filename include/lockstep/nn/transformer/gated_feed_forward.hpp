@@ -18,6 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @source Shazeer: GLU Variants Improve Transformer (2020), GEGLU
 class GatedFeedForward {
  public:
+  /// Options of the layer: widths, dropout, bias.
   struct Options {
     Index width;                ///< channels of every token
     Index inner;                ///< channels of the gates

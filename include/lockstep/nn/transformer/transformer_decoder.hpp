@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 class TransformerDecoder {
  public:
+  /// Options of all layers: number, widths, heads, dropout, place of the norms.
   struct Options {
     Index layers;                              ///< number of layers; 0 returns the input unchanged
     Index width;                               ///< channels of every token and of the memory

@@ -18,6 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerDecoderLayer {
  public:
+  /// Options of one layer: widths, heads, dropout, place of the norms.
   struct Options {
     Index width;                               ///< channels of every token and of the memory
     Index heads;                               ///< number of heads; each takes width / heads channels

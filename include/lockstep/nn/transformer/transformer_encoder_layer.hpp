@@ -18,6 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerEncoderLayer {
  public:
+  /// Options of one layer: widths, heads, mask, dropout, place of the norms.
   struct Options {
     Index width;                               ///< channels of every token
     Index heads;                               ///< number of heads; each takes width / heads channels
