@@ -25,6 +25,7 @@ class Agreement;
 /// Functions that concern one process have a default here.
 class AnySession {
  public:
+  /// Properties of the optimizer that a session runs.
   struct Kind {
     std::size_t states = 0;  ///< arenas that the optimizer keeps in addition to the parameters
     std::string optimizer;   ///< its name(), if it has one
@@ -115,8 +116,9 @@ class AnySession {
   Kind kind_;
 };
 
-/// Placeholders for any batch and any function of replicas in the concepts below.
+/// Any batch, for the concepts below.
 struct AnyBatch {};
+/// Function of any replica, for the concepts below.
 struct AnyReplicaVisitor {
   template <class Replica>
   void operator()(int, Replica&) const {}

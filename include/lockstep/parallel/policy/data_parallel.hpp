@@ -40,6 +40,7 @@ struct DataParallel {
   [[nodiscard]] static constexpr char const* name() noexcept { return "dp"; }
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
+  /// Session of this process: a replica per device, and the optimizer state.
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
    public:

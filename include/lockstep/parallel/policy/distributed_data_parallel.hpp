@@ -82,6 +82,8 @@ struct DistributedDataParallel {
   [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
 
+  /// Session of this rank: replica, optimizer state and gradient buckets. Each step is a collective operation of all
+  /// ranks.
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
     using Base = SessionBase<Session, Replica<Model, Space>, Optimizer>;

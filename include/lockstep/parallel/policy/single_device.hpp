@@ -22,6 +22,7 @@ struct SingleDevice {
   [[nodiscard]] static constexpr char const* name() noexcept { return "single"; }
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
+  /// Session of one device: its replica, and the optimizer state.
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
    public:
