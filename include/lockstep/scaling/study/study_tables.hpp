@@ -9,6 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Table of a report.
 struct StudyTable {
+  /// Row of a table, and whether its values were measured or predicted.
   struct Row {
     enum class Kind { measured, predicted, failed };
 
