@@ -16,6 +16,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
+/// Options of beam_search: hypotheses, lengths, tokens.
 struct BeamSearchOptions {
   Index beam = 4;             ///< hypotheses kept per sample; 1 is greedy decoding
   double length_penalty = 1;  ///< log probabilities are divided by length^length_penalty; 0 for none

@@ -9,6 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
+/// Options of Trace: the steps to record.
 struct TraceOptions {
   Index warm_up = 10;  ///< steps to skip before recording; reduced if the run is too short
   Index steps = 10;    ///< consecutive steps to record; all steps of a shorter run
