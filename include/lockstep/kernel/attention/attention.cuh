@@ -43,11 +43,9 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
   using Gradients = detail::AttentionGradients<Scalar>;
 
-  /// The widest head whose queries and keys fit into a block's shared memory; without tensor cores, at most 64.
+  /// The widest head. Kernels without tensor cores support at most 64 channels in each type.
   template <class Scalar>
-  static constexpr Index max_head_width = sizeof(Scalar) == sizeof(double)  ? 32
-                                          : sizeof(Scalar) == sizeof(float) ? 64
-                                                                            : 128;
+  static constexpr Index max_head_width = sizeof(Scalar) == sizeof(double) ? 64 : 128;
 
   /// Sets whether cuDNN computes the stream's passes from now on, if it can; by default it computes none. It can if
   /// cuDNN is 9.16 or later, the type has 16 bits, there is no dropout and no bias, layouts are padded, heads have a
@@ -105,8 +103,8 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, bool on_tensor_cores>
   static void count_products(Stream stream, Inputs<Scalar> const& in, int products);
 
-  /// Queues one block for each tile of `length` rows, for each head of each row.
-  template <class Shape, class Scalar, class... Parameters, class... Arguments>
+  /// Queues one block, with that much dynamic shared memory, for each tile of `length` rows, for each head of each row.
+  template <class Shape, int shared_bytes = 0, class Scalar, class... Parameters, class... Arguments>
   static void launch(char const* name, Stream stream, Inputs<Scalar> const& in, Index heads, Index length,
                      void (*kernel)(Parameters...), Arguments const&... arguments);
 

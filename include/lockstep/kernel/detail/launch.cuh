@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 #include <lockstep/memory/cuda.cuh>
@@ -21,8 +22,9 @@ inline constexpr Index warps_per_block = threads_per_block / warp;
 
 /// Queues kernel(arguments...) on the stream. Faults of the kernel itself appear when the stream is waited for.
 /// Launches nothing for a grid without blocks.
+/// @tparam shared_bytes  dynamic shared memory per block; see shared_memory
 /// @throws CudaError, with `name`, if CUDA rejects the launch
-template <class... Parameters, class... Arguments>
+template <int shared_bytes = 0, class... Parameters, class... Arguments>
 void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks, dim3 threads,
                  void (*kernel)(Parameters...), Arguments const&... arguments) {
   if (blocks.x == 0 || blocks.y == 0) return;
@@ -30,6 +32,10 @@ void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks
   config.gridDim = blocks;
   config.blockDim = threads;
   config.stream = stream.get();
+  if constexpr (shared_bytes > 0) {
+    memory::check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), name);
+    config.dynamicSmemBytes = shared_bytes;
+  }
   memory::check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), name);
   ++stream.queued().kernels;
 }
@@ -48,7 +54,31 @@ void load(char const* name, void (*kernel)(Parameters...)) {
   memory::check_cuda(cudaFuncGetAttributes(&attributes, kernel), name);
 }
 
+/// Bytes of dynamic shared memory that a kernel needs for a variable of this type: none up to 48 KB, which may be
+/// static.
+template <class Memory>
+inline constexpr int dynamic_shared_bytes = sizeof(Memory) > std::size_t{48} << 10 ? int{sizeof(Memory)} : 0;
+/// Type of the static variable for shared_memory.
+template <class Memory>
+using StaticShared = std::conditional_t<dynamic_shared_bytes<Memory> == 0, Memory, char>;
+
 inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Returns `fixed`, a static shared variable, or the launch's dynamic shared memory if the type is too large to be
+/// static. Launch the kernel with dynamic_shared_bytes<Memory>.
+template <class Memory>
+[[nodiscard]] __device__ Memory& shared_memory([[maybe_unused]] StaticShared<Memory>& fixed) noexcept {
+  if constexpr (dynamic_shared_bytes<Memory> == 0) {
+    return fixed;
+  } else {
+#ifdef __CUDACC__
+    extern __shared__ uint4 memory[];
+#else
+    auto* const memory = cuda_emulation::Machine::instance().dynamic_shared();
+#endif
+    return *reinterpret_cast<Memory*>(memory);
+  }
+}
 
 /// This thread's number in the grid, and the grid's number of threads.
 __device__ inline Index grid_thread() noexcept { return Index{blockIdx.x} * blockDim.x + threadIdx.x; }

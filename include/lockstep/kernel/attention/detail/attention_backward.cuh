@@ -59,9 +59,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   using Shape = AttentionShape<Scalar, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr bool own_keys = side == Side::keys;
-  __shared__ __align__(16) typename Shape::Own own[2];
-  __shared__ typename Shape::Tile tile[2];
-  __shared__ __align__(16) typename Shape::Scores scores[own_keys ? 2 : 1];
+  using Memory = typename Shape::template Memory<side>;
+  __shared__ __align__(16) StaticShared<Memory> fixed;
+  auto& [own, scores, tile] = shared_memory<Memory>(fixed);
 
   auto const& own_layout = own_keys ? in.keys : in.queries;
   auto const own_stride = own_keys ? in.key_width : in.width, other_stride = own_keys ? in.width : in.key_width;

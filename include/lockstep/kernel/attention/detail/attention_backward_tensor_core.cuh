@@ -18,12 +18,12 @@ struct alignas(8) QueryStatistics {
   float mean;      // out . dout
 };
 
-/// The warp's own rows of `out`, 16 bytes per lane, loaded before their use.
+/// Rows of `out` that are divided among the block's warps, 16 bytes per lane, loaded before their use.
 template <class Shape>
 struct OwnOutputs {
   using Scalar = typename Shape::Scalar;
   static constexpr int lanes = Shape::groups < 8 ? Shape::groups : 8;  // of a row
-  static constexpr int rows = 32 / lanes, passes = Shape::warp_rows / rows, pieces = Shape::groups / lanes;
+  static constexpr int rows = 32 / lanes, passes = Shape::own / Shape::warps / rows, pieces = Shape::groups / lanes;
   Scalar outputs[Shape::template extent<passes>][Shape::template extent<pieces>][Shape::template extent<Shape::access>];
 
   __device__ OwnOutputs(Scalar const* out, Index stride, int tokens, int head_width, bool wide) noexcept {
@@ -47,12 +47,13 @@ struct OwnOutputs {
     }
   }
   [[nodiscard]] static __device__ int row_of(int pass) noexcept {
-    return warp_row<Shape>() + pass * rows + static_cast<int>(threadIdx.x) % 32 / lanes;
+    return static_cast<int>(threadIdx.x) / 32 * (passes * rows) + pass * rows +
+           static_cast<int>(threadIdx.x) % 32 / lanes;
   }
   [[nodiscard]] static __device__ int channel_of(int piece) noexcept {
     return (piece * lanes + static_cast<int>(threadIdx.x) % lanes) * Shape::access;
   }
-  /// Computes the mean of each own row, with dout from shared memory, and completes `statistics`.
+  /// Computes the mean of each row, with dout from shared memory, and completes `statistics`.
   __device__ void multiply(typename Shape::Row const* dout, QueryStatistics* statistics) const noexcept {
     LOCKSTEP_UNROLL
     for (int n = 0; n < passes; ++n) {
@@ -78,12 +79,14 @@ template <class Shape, class Scalar>
 __device__ void add_by_distance(AttentionArguments<Scalar> const& in, int query, int key,
                                 typename Shape::Products const (&ds)[2], float (*diagonals)[33],
                                 float* by_distance) noexcept {
-  LOCKSTEP_UNROLL
-  for (int m = 0; m < Shape::row_tiles; ++m)
-    for (int n = 0; n < 4; ++n)
-      for (int i = 0; i < 4; ++i)
-        diagonals[warp_row<Shape>() + 16 * m + i / 2 * 8 + fragment_row()][permuted_row(n, i % 2)] =
-            ds[n / 2][m][n % 2][i];
+  if (warp_channel<Shape>() == 0) {
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m)
+      for (int n = 0; n < 4; ++n)
+        for (int i = 0; i < 4; ++i)
+          diagonals[warp_row<Shape>() + 16 * m + i / 2 * 8 + fragment_row()][permuted_row(n, i % 2)] =
+              ds[n / 2][m][n % 2][i];
+  }
   __syncthreads();
   for (auto d = static_cast<int>(threadIdx.x); d < Shape::own + 31; d += Shape::threads) {
     auto const diagonal = d - (Shape::own - 1);  // key - query, within the tile
@@ -100,15 +103,18 @@ __device__ void add_by_distance(AttentionArguments<Scalar> const& in, int query,
 /// kept_pitch(keys.length)], which the keys' kernel reads. The bias's gradient goes to
 /// by_distance [blocks, distances], which the caller sets to zero; null: skipped.
 template <class Scalar, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channels, row_tiles))
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_tiles>::threads,
+                                            resident_blocks<Scalar>(channels, row_tiles))
     differentiate_queries(AttentionArguments<Scalar> in, bool wide, Scalar const* out, Scalar const* dout,
                           float const* log_sums, QueryStatistics* statistics, std::uint8_t* bits,
                           AttentionTarget<Scalar> target, float* by_distance) {
   using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
-  constexpr bool separate = Shape::own <= tile;  // the own rows and the first tile fit together
-  __shared__ __align__(16) typename Shape::Memory memory;
+  constexpr bool separate = Shape::own <= tile;   // the own rows and the first tile fit together
+  static_assert(Shape::parts == 1 || !separate);  // a barrier follows the means of rows
+  __shared__ __align__(16) StaticShared<typename Shape::Memory> fixed;
+  auto& memory = shared_memory<typename Shape::Memory>(fixed);
   __shared__ QueryStatistics own_statistics[Shape::template extent<Shape::own>];
   __shared__ float diagonals[Shape::template extent<Shape::own>][33];
 
@@ -154,7 +160,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
       auto const statistic = own_statistics[row];
       mean[m][h] = statistic.mean;
       logs[m][h] = statistic.log2_sum;
-      if (fragment_column() == 0 && row < tokens) statistics[first_statistic + row] = statistic;
+      if (fragment_column() == 0 && warp_channel<Shape>() == 0 && row < tokens)
+        statistics[first_statistic + row] = statistic;
     }
   typename Shape::Sums sums = {};
   for (int at = 0; at < end; at += tile) {
@@ -163,7 +170,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
     __syncthreads();  // this tile has arrived, and the last one was read
     if (at + tile < end)
       copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
-    if (!by_distance && in.causal && at >= own_row + Shape::warp_rows) continue;
+    if (Shape::parts == 1 && !by_distance && in.causal && at >= own_row + Shape::warp_rows) continue;
     bool const masked = in.bias || at + tile > end || (in.causal && at + tile > own_row + 1);
     LOCKSTEP_UNROLL
     for (int group = 0; group < tile / 32; ++group) {  // 32 keys
@@ -172,6 +179,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
       for (int b = 0; b < 2; ++b) {
         multiply_channels<Shape>(queries, keys + 32 * group + 16 * b, scores[b]);
         multiply_channels<Shape>(gradients, keys + tile + 32 * group + 16 * b, ds[b]);
+        add_parts<Shape>(scores[b], ds[b]);
       }
       LOCKSTEP_UNROLL
       for (int m = 0; m < row_tiles; ++m) {
@@ -205,7 +213,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
               dp = keep ? dp * kept_scale : 0.0f;
               kept |= keep ? 1u << (2 * n + e) : 0u;
             });
-            if (row < head.queries) own_bits[row * pitch + key / 8] = static_cast<std::uint8_t>(kept);
+            if (warp_channel<Shape>() == 0 && row < head.queries)
+              own_bits[row * pitch + key / 8] = static_cast<std::uint8_t>(kept);
           }
         }
         LOCKSTEP_UNROLL
@@ -230,14 +239,16 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
 /// Computes the gradients of a block's keys and values in one pass over the queries, with products on tensor cores. The
 /// block passes over all heads of queries that share the keys, in order.
 template <class Scalar, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channels, row_tiles))
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_tiles>::threads,
+                                            resident_blocks<Scalar>(channels, row_tiles))
     differentiate_keys(AttentionArguments<Scalar> in, bool wide, Scalar const* dout, QueryStatistics const* statistics,
                        std::uint8_t const* bits, AttentionTarget<Scalar> key_target,
                        AttentionTarget<Scalar> value_target) {
   using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
-  __shared__ __align__(16) typename Shape::Memory memory;
+  __shared__ __align__(16) StaticShared<typename Shape::Memory> fixed;
+  auto& memory = shared_memory<typename Shape::Memory>(fixed);
   __shared__ QueryStatistics tile_statistics[2][Shape::template extent<tile>];
   __shared__ __align__(8)
       std::uint8_t tile_bits[2][Shape::template extent < drops ? tile : 1 > ][8];  // of the own keys
@@ -298,6 +309,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
         typename Shape::Products scores, ds;
         multiply_channels<Shape>(keys, queries + 16 * n, scores);
         multiply_channels<Shape>(values, queries + tile + 16 * n, ds);
+        add_parts<Shape>(scores, ds);
         float logs[4], mean[4];  // of queries 2t, 2t + 1, 2t + 8, 2t + 9
         for (int q = 0; q < 4; ++q) {
           auto const statistic = tile_statistics[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];

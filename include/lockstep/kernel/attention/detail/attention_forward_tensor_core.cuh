@@ -11,13 +11,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 /// probabilities are rounded to Scalar for the product with the values. Their sums, the scores and the results are
 /// float.
 template <class Scalar, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channels, row_tiles))
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_tiles>::threads,
+                                            resident_blocks<Scalar>(channels, row_tiles))
     attend_on_tensor_cores(AttentionArguments<Scalar> in, bool wide, Scalar* out, float* log_sums) {
   using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   static_assert(Shape::own <= Shape::buffer_rows);
-  __shared__ __align__(16) typename Shape::Memory memory;
+  __shared__ __align__(16) StaticShared<typename Shape::Memory> fixed;
+  auto& memory = shared_memory<typename Shape::Memory>(fixed);
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
   FragmentHead<Scalar> const head(in, blocks, static_cast<int>(in.heads), 1);
@@ -50,10 +52,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
     __syncthreads();  // this tile has arrived, and the last one was read
     if (at + tile < end)
       copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
-    if (in.causal && at >= own_row + Shape::warp_rows) continue;
+    if (Shape::parts == 1 && in.causal && at >= own_row + Shape::warp_rows) continue;
     typename Shape::Products scores[Shape::template extent<tile / 16>];
     LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < tile / 16; n += 2) add_parts<Shape>(scores[n], scores[n + 1]);
     if (scaled || at + tile > end || (in.causal && at + tile > own_row + 1)) {
       auto const* const bias = in.bias ? head.bias(in) : nullptr;
       LOCKSTEP_UNROLL
@@ -120,7 +124,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<Scalar>(channel
       sum += __shfl_xor_sync(~0u, sum, 2);
       factors[m][h] = sum > 0 || sum != sum ? in.kept_scale / sum : 0.0f;
       auto const i = own_row + 16 * m + 8 * h + fragment_row();
-      if (fragment_column() == 0 && i < head.queries)
+      if (fragment_column() == 0 && warp_channel<Shape>() == 0 && i < head.queries)
         log_sums[head.index * in.queries.length + i] = (maximum[m][h] * factor + fast_log2(sum)) * (1 / log2_of_e);
     }
   __syncthreads();  // the tiles were read

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -21,22 +22,26 @@ inline constexpr float log2_of_e = 1.44269504088896340736f;
 template <class Scalar>
 constexpr int resident_blocks(int channels, int row_tiles) {
   auto const row_bytes = channels * static_cast<int>(sizeof(Scalar));
-  return row_tiles > 1 ? 2 : row_bytes <= 64 ? 4 : row_bytes <= 128 ? 3 : 2;
+  return row_bytes > 256 ? 1 : row_tiles > 1 ? 2 : row_bytes <= 64 ? 4 : row_bytes <= 128 ? 3 : 2;
 }
 
 /// Shape of a block's work in attention on tensor cores. Each of 4 warps owns `row_tiles` times 16 rows of the block's
 /// own side. The other side is processed `tile` rows at a time, in shared memory, while the next tile is copied there.
+/// In float, a head of more than 64 channels does not fit into a warp's registers: two warps then own equal rows, and
+/// half of the channels each.
 template <class Scalar_, int channels_, int row_tiles_>
 struct FragmentShape {
   using Scalar = Scalar_;
   static constexpr bool in_float = std::is_same_v<Scalar, float>;
   static constexpr int channels = channels_;  // of a head, which may be narrower
-  static constexpr int row_tiles = row_tiles_, warps = 4, threads = 32 * warps;
-  static constexpr int warp_rows = 16 * row_tiles, own = warps * warp_rows;
+  static constexpr int parts = channels * static_cast<int>(sizeof(Scalar)) > 256 ? 2 : 1, part = channels / parts;
+  static constexpr int row_tiles = row_tiles_, row_warps = 4, warps = parts * row_warps, threads = 32 * warps;
+  static constexpr int warp_rows = 16 * row_tiles, own = row_warps * warp_rows;
   static constexpr int tile = channels * static_cast<int>(sizeof(Scalar)) > 128 ? 32 : 64;
-  static constexpr int access = 16 / static_cast<int>(sizeof(Scalar)), groups = channels / access;  // copied at once
+  static constexpr int access = 16 / static_cast<int>(sizeof(Scalar)), groups = channels / access,  // copied at once
+      part_groups = groups / parts;
   static constexpr int stride = channels + access;  // so that eight rows of 16 bytes are in different banks
-  static constexpr int depth = in_float ? 8 : 16, steps = channels / depth;  // of products over channels
+  static constexpr int depth = in_float ? 8 : 16, steps = part / depth;  // of products over channels
   /// Rows of shared memory: two tiles of two arrays of the other side, or two arrays of the own side.
   static constexpr int buffer_rows = 2 * tile, memory_rows = own > buffer_rows ? 2 * own : 2 * buffer_rows;
 
@@ -45,9 +50,10 @@ struct FragmentShape {
   using Element = std::conditional_t<in_float, float, std::uint16_t>;
   using Row = Element[extent<stride>];
   using Memory = Row[extent<memory_rows>];
-  /// The left factor's rows of a warp, and sums for them.
+  static constexpr int dynamic_bytes = dynamic_shared_bytes<Memory>;
+  /// The left factor's rows of a warp, and sums for them, both for the warp's channels.
   using Left = std::conditional_t<in_float, float, ElementPair>[extent<row_tiles>][extent<steps>][4];
-  using Sums = float[extent<row_tiles>][extent<channels / 8>][4];
+  using Sums = float[extent<row_tiles>][extent<part / 8>][4];
   /// Products of a warp's rows with 16 rows of the other side.
   using Products = float[extent<row_tiles>][2][4];
 
@@ -67,7 +73,13 @@ __device__ inline int fragment_column() noexcept { return static_cast<int>(threa
 /// This warp's first row of a block's own rows.
 template <class Shape>
 [[nodiscard]] __device__ int warp_row() noexcept {
-  return static_cast<int>(threadIdx.x) / 32 * Shape::warp_rows;
+  auto const number = static_cast<int>(threadIdx.x) / 32;
+  return (Shape::parts == 1 ? number : number % Shape::row_warps) * Shape::warp_rows;
+}
+/// This warp's first channel.
+template <class Shape>
+[[nodiscard]] __device__ int warp_channel() noexcept {
+  return Shape::parts == 1 ? 0 : static_cast<int>(threadIdx.x) / (32 * Shape::row_warps) * Shape::part;
 }
 
 /// One head of one sequence, as used by a block whose number is head * blocks + block.
@@ -169,7 +181,8 @@ __device__ void load_left(typename Shape::Row const* own, typename Shape::Left& 
   auto const lane = static_cast<int>(threadIdx.x) % 32;
   LOCKSTEP_UNROLL
   for (int m = 0; m < Shape::row_tiles; ++m) {
-    auto const* const row = &own[warp_row<Shape>() + 16 * m + lane % 16][lane / 16 * Shape::access];
+    auto const* const row =
+        &own[warp_row<Shape>() + 16 * m + lane % 16][warp_channel<Shape>() + lane / 16 * Shape::access];
     LOCKSTEP_UNROLL
     for (int k = 0; k < Shape::steps; ++k) {
       if constexpr (Shape::in_float)
@@ -180,7 +193,7 @@ __device__ void load_left(typename Shape::Row const* own, typename Shape::Left& 
   }
 }
 
-/// Computes the products over channels of the warp's rows with 16 rows in shared memory.
+/// Computes the products over the warp's channels of its rows with 16 rows in shared memory.
 template <class Shape>
 __device__ void multiply_channels(typename Shape::Left const& left, typename Shape::Row const* rows,
                                   typename Shape::Products& products) noexcept {
@@ -188,7 +201,7 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
   for (auto& tile : products)
     for (auto& half : tile)
       for (auto& p : half) p = 0;
-  auto const* const row = &rows[lane / 16 * 8 + lane % 8][lane / 8 % 2 * Shape::access];
+  auto const* const row = &rows[lane / 16 * 8 + lane % 8][warp_channel<Shape>() + lane / 8 % 2 * Shape::access];
   LOCKSTEP_UNROLL
   for (int k = 0; k < Shape::steps; ++k) {
     if constexpr (Shape::in_float) {
@@ -211,6 +224,27 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
   }
 }
 
+/// Completes two products over channels by the part of the warp that owns the same rows and the other channels. The
+/// whole block must call it.
+template <class Shape>
+__device__ void add_parts(typename Shape::Products& first, typename Shape::Products& second) noexcept {
+  if constexpr (Shape::parts > 1) {
+    static_assert(Shape::parts == 2 && Shape::row_tiles == 1);
+    __shared__ uint4 sent[4][Shape::template extent<Shape::threads>];
+    float(*const products[4])[4] = {&first[0][0], &first[0][1], &second[0][0], &second[0][1]};
+    __syncthreads();  // the last products were read
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < 4; ++i) std::memcpy(&sent[i][threadIdx.x], products[i], sizeof(uint4));
+    __syncthreads();
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float others[4];
+      std::memcpy(others, &sent[i][threadIdx.x ^ Shape::threads / 2], sizeof others);
+      for (int e = 0; e < 4; ++e) (*products[i])[e] += others[e];
+    }
+  }
+}
+
 /// Adds weights times 16 rows in shared memory to the sums of the warp's rows. 16-bit types: the weights are rounded.
 template <class Shape>
 __device__ void add_weighted(typename Shape::Products const& weights, typename Shape::Row const* rows,
@@ -221,9 +255,9 @@ __device__ void add_weighted(typename Shape::Products const& weights, typename S
     // A product's rows 0 to 3 and 4 to 7 are here the even and the odd rows: a lane holds their weights already.
     LOCKSTEP_UNROLL
     for (int half = 0; half < 2; ++half) {
-      auto const* const even = &rows[8 * half + fragment_column()][lane / 4];
+      auto const* const even = &rows[8 * half + fragment_column()][warp_channel<Shape>() + lane / 4];
       LOCKSTEP_UNROLL
-      for (int n = 0; n < Shape::channels / 8; ++n) {
+      for (int n = 0; n < Shape::part / 8; ++n) {
         LOCKSTEP_UNROLL
         for (int m = 0; m < Shape::row_tiles; ++m) {
           auto const& w = weights[m][half];
@@ -241,7 +275,7 @@ __device__ void add_weighted(typename Shape::Products const& weights, typename S
     LOCKSTEP_UNROLL
     for (int k = 0; k < Shape::steps; ++k) {
       ElementPair b[4];
-      load_matrices<Transposed::yes>(b, &rows[lane % 16][16 * k + lane / 16 * 8]);
+      load_matrices<Transposed::yes>(b, &rows[lane % 16][warp_channel<Shape>() + 16 * k + lane / 16 * 8]);
       LOCKSTEP_UNROLL
       for (int m = 0; m < Shape::row_tiles; ++m) {
         multiply_add<Scalar>(sums[m][2 * k], a[m], b[0], b[1]);
@@ -251,8 +285,8 @@ __device__ void add_weighted(typename Shape::Products const& weights, typename S
   }
 }
 
-/// Writes the warp's rows of a result, in units of 16 bytes where alignment permits: `tokens` rows of sums, each times
-/// its row's factor, then zeros up to `slots`. Rows are counted from the warp's first, at `to`. Uses the warp's rows of
+/// Writes the warp's part of a result, in units of 16 bytes where alignment permits: `tokens` rows of sums, each times
+/// its row's factor, then zeros up to `slots`. Rows are counted from the warp's first, at `to`. Uses the warp's part of
 /// `shared`, which no other warp may still read. All threads of the warp must call it.
 template <class Shape>
 __device__ void write_rows(AttentionTarget<typename Shape::Scalar> target, Index at, Index stride, int tokens,
@@ -261,13 +295,14 @@ __device__ void write_rows(AttentionTarget<typename Shape::Scalar> target, Index
                            typename Shape::Sums const& sums, typename Shape::Row* shared) noexcept {
   using Scalar = typename Shape::Scalar;
   auto* const to = target.data + at;
+  auto const first_channel = warp_channel<Shape>();
   if (target.write == Write::add) {  // the sum is rounded once
     LOCKSTEP_UNROLL
     for (int m = 0; m < Shape::row_tiles; ++m) {
       LOCKSTEP_UNROLL
-      for (int n = 0; n < Shape::channels / 8; ++n)
+      for (int n = 0; n < Shape::part / 8; ++n)
         for (int i = 0; i < 4; ++i) {
-          auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
+          auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = first_channel + 8 * n + fragment_column() + i % 2;
           if (row >= tokens || c >= head_width) continue;
           auto& element = to[row * stride + c];
           element = static_cast<Scalar>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
@@ -279,12 +314,12 @@ __device__ void write_rows(AttentionTarget<typename Shape::Scalar> target, Index
   LOCKSTEP_UNROLL
   for (int m = 0; m < Shape::row_tiles; ++m) {
     LOCKSTEP_UNROLL
-    for (int n = 0; n < Shape::channels / 8; ++n)
+    for (int n = 0; n < Shape::part / 8; ++n)
       for (int h = 0; h < 2; ++h) {
         auto const row = 16 * m + h * 8 + fragment_row();
         auto const first = row < tokens ? factors[m][h] * sums[m][n][2 * h] : 0.0f,
                    second = row < tokens ? factors[m][h] * sums[m][n][2 * h + 1] : 0.0f;
-        auto* const element = &mine[row][8 * n + fragment_column()];
+        auto* const element = &mine[row][first_channel + 8 * n + fragment_column()];
         if constexpr (Shape::in_float) {
           element[0] = first;
           element[1] = second;
@@ -294,8 +329,8 @@ __device__ void write_rows(AttentionTarget<typename Shape::Scalar> target, Index
       }
   }
   __syncwarp();
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < Shape::warp_rows * Shape::groups; i += 32) {
-    auto const row = i / Shape::groups, c = i % Shape::groups * Shape::access;
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < Shape::warp_rows * Shape::part_groups; i += 32) {
+    auto const row = i / Shape::part_groups, c = first_channel + i % Shape::part_groups * Shape::access;
     if (row >= slots || c >= head_width) continue;
     auto* const element = to + row * stride + c;
     if (wide) {

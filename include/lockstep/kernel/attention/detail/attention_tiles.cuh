@@ -42,6 +42,16 @@ struct AttentionShape {
   using Tile = Sum[extent<tile>][extent<channels + 1>];
   using Scores = Sum[extent<tile>][extent<scores_stride>];
   using Sums = Sum[extent<rows>][extent<per_lane>];
+
+  /// Shared memory for the gradients of a side.
+  template <Side side>
+  struct Memory {
+    Own own[2];
+    Scores scores[side == Side::keys ? 2 : 1];
+    Tile tile[2];
+  };
+  template <Side side>
+  static constexpr int dynamic_bytes = dynamic_shared_bytes<Memory<side>>;
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
