@@ -104,7 +104,7 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   static void count_products(Stream stream, Inputs<Scalar> const& in, int products);
 
   /// Queues one block, with that much dynamic shared memory, for each tile of `length` rows, for each head of each row.
-  template <class Shape, int shared_bytes = 0, class Scalar, class... Parameters, class... Arguments>
+  template <class Shape, int shared_bytes = Shape::dynamic_bytes, class Scalar, class... Parameters, class... Arguments>
   static void launch(char const* name, Stream stream, Inputs<Scalar> const& in, Index heads, Index length,
                      void (*kernel)(Parameters...), Arguments const&... arguments);
 

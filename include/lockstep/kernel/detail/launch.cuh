@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <type_traits>
 
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 #include <lockstep/memory/cuda.cuh>
@@ -22,7 +21,7 @@ inline constexpr Index warps_per_block = threads_per_block / warp;
 
 /// Queues kernel(arguments...) on the stream. Faults of the kernel itself appear when the stream is waited for.
 /// Launches nothing for a grid without blocks.
-/// @tparam shared_bytes  dynamic shared memory per block; see shared_memory
+/// @tparam shared_bytes  dynamic shared memory per block; see dynamic_shared
 /// @throws CudaError, with `name`, if CUDA rejects the launch
 template <int shared_bytes = 0, class... Parameters, class... Arguments>
 void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks, dim3 threads,
@@ -54,30 +53,20 @@ void load(char const* name, void (*kernel)(Parameters...)) {
   memory::check_cuda(cudaFuncGetAttributes(&attributes, kernel), name);
 }
 
-/// Bytes of dynamic shared memory that a kernel needs for a variable of this type: none up to 48 KB, which may be
-/// static.
-template <class Memory>
-inline constexpr int dynamic_shared_bytes = sizeof(Memory) > std::size_t{48} << 10 ? int{sizeof(Memory)} : 0;
-/// Type of the static variable for shared_memory.
-template <class Memory>
-using StaticShared = std::conditional_t<dynamic_shared_bytes<Memory> == 0, Memory, char>;
+/// Limit of a block's static shared memory; more must be dynamic.
+inline constexpr std::size_t most_static_shared_bytes = std::size_t{48} << 10;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Returns `fixed`, a static shared variable, or the launch's dynamic shared memory if the type is too large to be
-/// static. Launch the kernel with dynamic_shared_bytes<Memory>.
-template <class Memory>
-[[nodiscard]] __device__ Memory& shared_memory([[maybe_unused]] StaticShared<Memory>& fixed) noexcept {
-  if constexpr (dynamic_shared_bytes<Memory> == 0) {
-    return fixed;
-  } else {
+/// Returns the block's dynamic shared memory, aligned to 16 bytes.
+template <class T>
+[[nodiscard]] __device__ T* dynamic_shared() noexcept {
 #ifdef __CUDACC__
-    extern __shared__ uint4 memory[];
+  extern __shared__ uint4 memory[];
 #else
-    auto* const memory = cuda_emulation::Machine::instance().dynamic_shared();
+  auto* const memory = cuda_emulation::Machine::instance().dynamic_shared();
 #endif
-    return *reinterpret_cast<Memory*>(memory);
-  }
+  return reinterpret_cast<T*>(memory);
 }
 
 /// This thread's number in the grid, and the grid's number of threads.

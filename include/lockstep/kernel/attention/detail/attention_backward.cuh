@@ -59,9 +59,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   using Shape = AttentionShape<Scalar, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr bool own_keys = side == Side::keys;
-  using Memory = typename Shape::template Memory<side>;
-  __shared__ __align__(16) StaticShared<Memory> fixed;
-  auto& [own, scores, tile] = shared_memory<Memory>(fixed);
+  __shared__ __align__(16) typename Shape::Own own[2];
+  __shared__ typename Shape::Tile fixed[Shape::tiles_are_dynamic ? 1 : 2];
+  __shared__ __align__(16) typename Shape::Scores scores[own_keys ? 2 : 1];
+  typename Shape::Tile* tile = fixed;
+  if constexpr (Shape::tiles_are_dynamic) tile = dynamic_shared<typename Shape::Tile>();
 
   auto const& own_layout = own_keys ? in.keys : in.queries;
   auto const own_stride = own_keys ? in.key_width : in.width, other_stride = own_keys ? in.width : in.key_width;

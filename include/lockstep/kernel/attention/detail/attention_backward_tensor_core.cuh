@@ -113,8 +113,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
   constexpr int tile = Shape::tile;
   constexpr bool separate = Shape::own <= tile;   // the own rows and the first tile fit together
   static_assert(Shape::parts == 1 || !separate);  // a barrier follows the means of rows
-  __shared__ __align__(16) StaticShared<typename Shape::Memory> fixed;
-  auto& memory = shared_memory<typename Shape::Memory>(fixed);
+  __shared__ __align__(16) typename Shape::Row fixed[Shape::template extent<Shape::static_rows>];
+  typename Shape::Row* memory = fixed;
+  if constexpr (Shape::dynamic_bytes > 0) memory = dynamic_shared<typename Shape::Row>();
   __shared__ QueryStatistics own_statistics[Shape::template extent<Shape::own>];
   __shared__ float diagonals[Shape::template extent<Shape::own>][33];
 
@@ -179,7 +180,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
       for (int b = 0; b < 2; ++b) {
         multiply_channels<Shape>(queries, keys + 32 * group + 16 * b, scores[b]);
         multiply_channels<Shape>(gradients, keys + tile + 32 * group + 16 * b, ds[b]);
-        add_parts<Shape>(scores[b], ds[b]);
+        if constexpr (Shape::parts > 1) add_parts<Shape>(scores[b], ds[b]);
       }
       LOCKSTEP_UNROLL
       for (int m = 0; m < row_tiles; ++m) {
@@ -247,8 +248,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
   using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
-  __shared__ __align__(16) StaticShared<typename Shape::Memory> fixed;
-  auto& memory = shared_memory<typename Shape::Memory>(fixed);
+  __shared__ __align__(16) typename Shape::Row fixed[Shape::template extent<Shape::static_rows>];
+  typename Shape::Row* memory = fixed;
+  if constexpr (Shape::dynamic_bytes > 0) memory = dynamic_shared<typename Shape::Row>();
   __shared__ QueryStatistics tile_statistics[2][Shape::template extent<tile>];
   __shared__ __align__(8)
       std::uint8_t tile_bits[2][Shape::template extent < drops ? tile : 1 > ][8];  // of the own keys
@@ -309,7 +311,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
         typename Shape::Products scores, ds;
         multiply_channels<Shape>(keys, queries + 16 * n, scores);
         multiply_channels<Shape>(values, queries + tile + 16 * n, ds);
-        add_parts<Shape>(scores, ds);
+        if constexpr (Shape::parts > 1) add_parts<Shape>(scores, ds);
         float logs[4], mean[4];  // of queries 2t, 2t + 1, 2t + 8, 2t + 9
         for (int q = 0; q < 4; ++q) {
           auto const statistic = tile_statistics[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];

@@ -18,8 +18,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   static_assert(Shape::own <= Shape::buffer_rows);
-  __shared__ __align__(16) StaticShared<typename Shape::Memory> fixed;
-  auto& memory = shared_memory<typename Shape::Memory>(fixed);
+  __shared__ __align__(16) typename Shape::Row fixed[Shape::template extent<Shape::static_rows>];
+  typename Shape::Row* memory = fixed;
+  if constexpr (Shape::dynamic_bytes > 0) memory = dynamic_shared<typename Shape::Row>();
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
   FragmentHead<Scalar> const head(in, blocks, static_cast<int>(in.heads), 1);
@@ -56,8 +57,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
     typename Shape::Products scores[Shape::template extent<tile / 16>];
     LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
-    LOCKSTEP_UNROLL
-    for (int n = 0; n < tile / 16; n += 2) add_parts<Shape>(scores[n], scores[n + 1]);
+    if constexpr (Shape::parts > 1) {
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < tile / 16; n += 2) add_parts<Shape>(scores[n], scores[n + 1]);
+    }
     if (scaled || at + tile > end || (in.causal && at + tile > own_row + 1)) {
       auto const* const bias = in.bias ? head.bias(in) : nullptr;
       LOCKSTEP_UNROLL

@@ -49,8 +49,10 @@ struct FragmentShape {
   static constexpr auto extent = static_cast<std::size_t>(n);
   using Element = std::conditional_t<in_float, float, std::uint16_t>;
   using Row = Element[extent<stride>];
-  using Memory = Row[extent<memory_rows>];
-  static constexpr int dynamic_bytes = dynamic_shared_bytes<Memory>;
+  /// Static shared memory, unless it is too small for all rows.
+  static constexpr int memory_bytes = memory_rows * static_cast<int>(sizeof(Row)),
+                       dynamic_bytes = memory_bytes > static_cast<int>(most_static_shared_bytes) ? memory_bytes : 0,
+                       static_rows = dynamic_bytes > 0 ? 1 : memory_rows;
   /// The left factor's rows of a warp, and sums for them, both for the warp's channels.
   using Left = std::conditional_t<in_float, float, ElementPair>[extent<row_tiles>][extent<steps>][4];
   using Sums = float[extent<row_tiles>][extent<part / 8>][4];
@@ -228,20 +230,18 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
 /// whole block must call it.
 template <class Shape>
 __device__ void add_parts(typename Shape::Products& first, typename Shape::Products& second) noexcept {
-  if constexpr (Shape::parts > 1) {
-    static_assert(Shape::parts == 2 && Shape::row_tiles == 1);
-    __shared__ uint4 sent[4][Shape::template extent<Shape::threads>];
-    float(*const products[4])[4] = {&first[0][0], &first[0][1], &second[0][0], &second[0][1]};
-    __syncthreads();  // the last products were read
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < 4; ++i) std::memcpy(&sent[i][threadIdx.x], products[i], sizeof(uint4));
-    __syncthreads();
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      float others[4];
-      std::memcpy(others, &sent[i][threadIdx.x ^ Shape::threads / 2], sizeof others);
-      for (int e = 0; e < 4; ++e) (*products[i])[e] += others[e];
-    }
+  static_assert(Shape::parts == 2 && Shape::row_tiles == 1);
+  __shared__ uint4 sent[4][Shape::template extent<Shape::threads>];
+  float(*const products[4])[4] = {&first[0][0], &first[0][1], &second[0][0], &second[0][1]};
+  __syncthreads();  // the last products were read
+  LOCKSTEP_UNROLL
+  for (int i = 0; i < 4; ++i) std::memcpy(&sent[i][threadIdx.x], products[i], sizeof(uint4));
+  __syncthreads();
+  LOCKSTEP_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    float others[4];
+    std::memcpy(others, &sent[i][threadIdx.x ^ Shape::threads / 2], sizeof others);
+    for (int e = 0; e < 4; ++e) (*products[i])[e] += others[e];
   }
 }
 

@@ -43,15 +43,10 @@ struct AttentionShape {
   using Scores = Sum[extent<tile>][extent<scores_stride>];
   using Sums = Sum[extent<rows>][extent<per_lane>];
 
-  /// Shared memory for the gradients of a side.
-  template <Side side>
-  struct Memory {
-    Own own[2];
-    Scores scores[side == Side::keys ? 2 : 1];
-    Tile tile[2];
-  };
-  template <Side side>
-  static constexpr int dynamic_bytes = dynamic_shared_bytes<Memory<side>>;
+  /// Whether the backward pass has its two tiles in dynamic shared memory, because static shared memory is too small.
+  static constexpr bool tiles_are_dynamic =
+      2 * (sizeof(Own) + sizeof(Scores) + sizeof(Tile)) > most_static_shared_bytes;
+  static constexpr int dynamic_bytes = tiles_are_dynamic ? int{2 * sizeof(Tile)} : 0;
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
