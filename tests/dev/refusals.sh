@@ -17,5 +17,5 @@ refuses 'run needs the name of an example: activity_classification compare' run
 refuses 'no example is called nothing; there are: activity_classification compare' run nothing
 refuses 'study needs the name of a trainer: activity_classification' study
 refuses 'no trainer is called compare; there are: activity_classification' study compare
-refuses 'no check is called msan; there are gcc, asan, tsan, fuzz, ptx, faults, attacks, slurm, verdict, alone, programs, bench, debian13, aarch64' check msan
+refuses 'no check is called msan; there are gcc, asan, tsan, fuzz, ptx, faults, attacks, slurm, verdict, alone, programs, bench, docs, debian13, aarch64' check msan
 echo 'all as expected'
