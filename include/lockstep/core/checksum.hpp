@@ -35,6 +35,7 @@ class RunningChecksum {
   std::uint64_t size_ = 0;
 };
 
+/// Returns the checksum of bytes.
 [[nodiscard]] Checksum checksum(std::span<std::byte const> bytes) noexcept;
 
 }}  // namespace lockstep

@@ -34,6 +34,7 @@ inline constexpr ElementType element_type_of = [] {
   return detail::element_type<Value>();
 }();
 
+/// Returns the size of an element in bytes.
 [[nodiscard]] constexpr std::size_t size_of(ElementType type) noexcept {
   return std::array<std::size_t, 7>{4, 8, 2, 2, 4, 8, 1}[static_cast<std::size_t>(type)];
 }

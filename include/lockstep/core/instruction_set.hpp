@@ -19,6 +19,7 @@ enum class InstructionSet {
   avx512,    ///< 64-byte vectors
 };
 
+/// Returns the name of an instruction set, such as "avx2".
 [[nodiscard]] constexpr char const* to_string(InstructionSet set) noexcept {
   switch (set) {
     case InstructionSet::avx512:
