@@ -18,6 +18,7 @@ bool multiply_bfloat16(InstructionSet set, GemmBlock<float> const& block, GemmEp
 
 }  // namespace detail
 
+/// Whether a product reads a matrix transposed.
 enum class Transpose {
   no,   ///< the matrix as stored
   yes,  ///< the transposed matrix
