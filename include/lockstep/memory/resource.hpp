@@ -66,6 +66,7 @@ template <>
 struct DefaultResourceOf<HostSpace> {
   using type = HostResource;
 };
+/// Type of the default resource for large memory of a space.
 template <class Space>
 using DefaultResource = typename DefaultResourceOf<Space>::type;
 
