@@ -11,6 +11,7 @@ template <class Scalar, int Rank, class Space>
 [[nodiscard]] Variable<Scalar, Rank, Space> detach(Variable<Scalar, Rank, Space> const& x) noexcept {
   return {x.value, nullptr};
 }
+/// Returns a sequence without its gradient.
 template <class Scalar, class Space>
 [[nodiscard]] Sequence<Scalar, Space> detach(Sequence<Scalar, Space> const& x) noexcept {
   return x.with(detach(x.tokens));

@@ -11,6 +11,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+/// Whether a forward pass prepares a backward pass.
 enum class Mode {
   training,    ///< records backward, applies dropout
   evaluation,  ///< records nothing

@@ -233,8 +233,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   }
 };
 
-using Conv1d = Convolution<1>;
-using Conv2d = Convolution<2>;
-using Conv3d = Convolution<3>;
+using Conv1d = Convolution<1>;  ///< convolution of time series
+using Conv2d = Convolution<2>;  ///< convolution of images
+using Conv3d = Convolution<3>;  ///< convolution of volumes or videos
 
 }}}  // namespace lockstep::nn

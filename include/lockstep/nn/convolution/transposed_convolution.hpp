@@ -132,8 +132,8 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   PerAxis<Dims> output_padding_;
 };
 
-using ConvTranspose1d = TransposedConvolution<1>;
-using ConvTranspose2d = TransposedConvolution<2>;
-using ConvTranspose3d = TransposedConvolution<3>;
+using ConvTranspose1d = TransposedConvolution<1>;  ///< transposed convolution of time series
+using ConvTranspose2d = TransposedConvolution<2>;  ///< transposed convolution of images
+using ConvTranspose3d = TransposedConvolution<3>;  ///< transposed convolution of volumes or videos
 
 }}}  // namespace lockstep::nn

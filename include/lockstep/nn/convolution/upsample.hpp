@@ -67,8 +67,8 @@ class Upsample {
   PerAxis<Dims> factor_;
 };
 
-using Upsample1d = Upsample<1>;
-using Upsample2d = Upsample<2>;
-using Upsample3d = Upsample<3>;
+using Upsample1d = Upsample<1>;  ///< upsampling of time series
+using Upsample2d = Upsample<2>;  ///< upsampling of images
+using Upsample3d = Upsample<3>;  ///< upsampling of volumes or videos
 
 }}}  // namespace lockstep::nn

@@ -21,6 +21,7 @@ template <class Context, int Rank>
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }
+/// Adds two sequences of equal lengths, slot by slot.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& y) {
   return x.with(add(context, x.tokens, y.tokens));

@@ -53,6 +53,7 @@ template <class Context, class Rule, int Rank>
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }
+/// Applies the function to each slot of a sequence.
 template <class Context, class Rule>
 [[nodiscard]] SequenceOf<Context> elementwise(Context& context, Rule const& rule, SequenceOf<Context> const& x) {
   return x.with(elementwise(context, rule, x.tokens));

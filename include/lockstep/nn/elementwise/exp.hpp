@@ -16,6 +16,7 @@ template <class Context, int Rank>
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }
+/// Applies the function to each slot of a sequence.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> exp(Context& context, SequenceOf<Context> const& x) {
   return x.with(exp(context, x.tokens));

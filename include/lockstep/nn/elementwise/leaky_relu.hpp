@@ -22,6 +22,7 @@ template <class Context, int Rank>
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }
+/// Applies the function to each slot of a sequence.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> leaky_relu(Context& context, SequenceOf<Context> const& x, double slope = 0.01) {
   return x.with(leaky_relu(context, x.tokens, slope));

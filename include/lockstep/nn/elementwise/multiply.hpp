@@ -19,6 +19,7 @@ template <class Context, int Rank>
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }
+/// Multiplies two sequences of equal lengths, slot by slot.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> multiply(Context& context, SequenceOf<Context> const& x,
                                            SequenceOf<Context> const& y) {

@@ -17,6 +17,7 @@ template <class Context, int Rank>
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }
+/// Subtracts two sequences of equal lengths, slot by slot.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> subtract(Context& context, SequenceOf<Context> const& x,
                                            SequenceOf<Context> const& y) {

@@ -12,6 +12,7 @@ template <class... Part>
 struct Sum {
   std::tuple<Part...> parts;
 };
+/// Returns the sum of parts as one segment, for FusedEmbedding.
 template <class... Part>
 [[nodiscard]] Sum<Part...> sum(Part const&... parts) {
   return {{parts...}};

@@ -21,6 +21,7 @@ struct SpacePoolingOptions {
   PerAxis<Dims> padding = 0;  ///< on either side, at most half a kernel
 };
 
+/// Value that pooling takes from a window.
 enum class Pool {
   max,      ///< of each window; padding is never the maximum
   average,  ///< of each window, including the zeros of the padding
@@ -97,12 +98,12 @@ class SpacePooling {
   Options options_;
 };
 
-using MaxPool1d = SpacePooling<1, Pool::max>;
-using MaxPool2d = SpacePooling<2, Pool::max>;
-using MaxPool3d = SpacePooling<3, Pool::max>;
-using AvgPool1d = SpacePooling<1, Pool::average>;
-using AvgPool2d = SpacePooling<2, Pool::average>;
-using AvgPool3d = SpacePooling<3, Pool::average>;
+using MaxPool1d = SpacePooling<1, Pool::max>;      ///< largest values of time series
+using MaxPool2d = SpacePooling<2, Pool::max>;      ///< largest values of images
+using MaxPool3d = SpacePooling<3, Pool::max>;      ///< largest values of volumes or videos
+using AvgPool1d = SpacePooling<1, Pool::average>;  ///< means of time series
+using AvgPool2d = SpacePooling<2, Pool::average>;  ///< means of images
+using AvgPool3d = SpacePooling<3, Pool::average>;  ///< means of volumes or videos
 
 /// Returns the mean over all pixels, voxels or time steps, channel by channel.
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]

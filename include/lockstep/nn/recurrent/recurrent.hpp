@@ -171,8 +171,9 @@ class Recurrent {
   Direction direction_;
 };
 
-/// @source kernel::LstmCell, kernel::GruCell
+/// Long short-term memory. @source kernel::LstmCell
 using LSTM = Recurrent<kernel::LstmCell>;
+/// Gated recurrent unit. @source kernel::GruCell
 using GRU = Recurrent<kernel::GruCell>;
 
 }}}  // namespace lockstep::nn
