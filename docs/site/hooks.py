@@ -208,7 +208,7 @@ def check_links(site):
     text = {page.relative_to(site).as_posix(): page.read_text() for page in site.rglob("*.html")}
     values = {page: attribute.findall(written) for page, written in text.items()}
     anchors = {page: {value for key, value in found if key in ("id", "name")} for page, found in values.items()}
-    checked = 0
+    checked, wrong = 0, {}
     for page, found in values.items():
         for remote in re.findall(r"<(?:link|script|img|iframe)\b[^>]*(?:href|src)=[\"']((?:https?:)?//[^\"']*)", text[page]):
             log.warning("%s loads %s from the network", page, remote)
@@ -220,8 +220,10 @@ def check_links(site):
             target = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
             checked += 1
             if not (site / target).exists():
-                log.warning("%s links to %s, which does not exist", page, link)
+                wrong.setdefault(f"links to {target}, which does not exist", page)
             elif anchor and not page.startswith("api/") and target in anchors and anchor not in anchors[target]:
-                log.warning("%s links to %s, which has no such anchor", page, link)
+                wrong.setdefault(f"links to {target}#{anchor}, and that page has no such anchor", page)
+    for problem, page in wrong.items():  # once, if all pages have a link in their navigation
+        log.warning("%s %s", page, problem)
     if checked < 10000:
         log.warning("only %d links were found to check", checked)
