@@ -90,9 +90,11 @@ class Row {
   Index row_;
 };
 
+namespace detail {
 template <class Nested, Sequences sequences>
-Row<Nested> detail::cell(Columns<Nested, HostSpace, sequences> const& columns, Index row) noexcept {
+Row<Nested> cell(Columns<Nested, HostSpace, sequences> const& columns, Index row) noexcept {
   return {columns, row};
 }
+}  // namespace detail
 
 }}}  // namespace lockstep::data
