@@ -81,6 +81,15 @@ if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
   target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings)
 endif()
 
+# The fibers of the CUDA emulation are optimized in each build: emulated kernels spend most of their time there.
+add_library(lockstep_cuda_emulation OBJECT cuda_emulation/block.cpp)
+target_compile_options(lockstep_cuda_emulation PRIVATE -O2)
+target_link_libraries(lockstep_cuda_emulation PRIVATE lockstep::lockstep lockstep_warnings)
+function(lockstep_emulate_cuda target)
+  target_include_directories(${target} BEFORE PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/cuda_emulation")
+  target_link_libraries(${target} PRIVATE lockstep_cuda_emulation)
+endfunction()
+
 # lockstep_test(folder/name [APART] [SETS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
 # Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor with equal LINK are
@@ -139,7 +148,7 @@ function(lockstep_cuda_test name)
     set(program ${test_IN})
   endif()
   lockstep_cuda_test_program(emulated cpp)
-  target_include_directories(${target} BEFORE PRIVATE cuda_emulation)
+  lockstep_emulate_cuda(${target})
   target_compile_definitions(${target} PRIVATE __CUDA_ARCH_LIST__=0)
   lockstep_cuda_test_entry(emulated)
   if(NOT TARGET lockstep::cuda)

@@ -30,10 +30,10 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-inline cuda_emulation::Three const& threadIdx = cuda_emulation::Machine::instance().thread;
-inline cuda_emulation::Three const& blockIdx = cuda_emulation::Machine::instance().block;
-inline cuda_emulation::Three const& blockDim = cuda_emulation::Machine::instance().threads;
-inline cuda_emulation::Three const& gridDim = cuda_emulation::Machine::instance().blocks;
+inline cuda_emulation::Three const& threadIdx = cuda_emulation::position.thread;
+inline cuda_emulation::Three const& blockIdx = cuda_emulation::position.block;
+inline cuda_emulation::Three const& blockDim = cuda_emulation::position.threads;
+inline cuda_emulation::Three const& gridDim = cuda_emulation::position.blocks;
 
 using std::max;
 using std::min;
@@ -578,7 +578,7 @@ inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel
   ++counts.kernels;
   return queue(config.stream, [=, shared = config.dynamicSmemBytes] {
     check_arguments(kernel.arguments, values.data());  // a recording may be older than its memory
-    Machine::instance().run(grid, block, shared, [&] { kernel.call(kernel.function, values.data()); });
+    run(grid, block, shared, [&] { kernel.call(kernel.function, values.data()); });
   });
 }
 
@@ -597,31 +597,25 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
 }
 
 inline void __syncthreads(char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  cuda_emulation::Machine::instance().wait_for_block({file, line});
+  cuda_emulation::wait_for_block({file, line});
 }
 inline void __syncwarp(unsigned mask = ~0u, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  cuda_emulation::Machine::instance().wait_for_warp(mask, {file, line});
+  cuda_emulation::wait_for_warp(mask, {file, line});
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, unsigned distance, char const* file = __builtin_FILE(),
                   int line = __builtin_LINE()) {
-  auto& machine = cuda_emulation::Machine::instance();
-  return machine.exchange(mask, value, machine.lane() ^ distance, {file, line});
+  return cuda_emulation::exchange(mask, value, cuda_emulation::lane() ^ distance, {file, line});
 }
 
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  auto& machine = cuda_emulation::Machine::instance();
-  return machine.exchange(mask, value, static_cast<unsigned>(source), {file, line});
+  return cuda_emulation::exchange(mask, value, static_cast<unsigned>(source), {file, line});
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, char const* file = __builtin_FILE(),
                               int line = __builtin_LINE()) {
-  auto& machine = cuda_emulation::Machine::instance();
-  auto bits = static_cast<unsigned>(predicate != 0) << machine.lane();
-  for (auto distance = cuda_emulation::warp_size / 2; distance > 0; distance /= 2)
-    bits |= machine.exchange(mask, bits, machine.lane() ^ distance, {file, line});
-  return bits;
+  return cuda_emulation::ballot(mask, predicate != 0, {file, line});
 }
 inline int __any_sync(unsigned mask, int predicate, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return __ballot_sync(mask, predicate, file, line) != 0 ? 1 : 0;

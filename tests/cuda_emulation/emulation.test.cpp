@@ -50,7 +50,7 @@ void read_pointer(int const*) {}
 void write_at_once(char* to, int from) { __stwb(reinterpret_cast<uint4*>(to + from), uint4{1, 2, 3, 4}); }
 
 void turn(int* out) {
-  auto* const values = reinterpret_cast<int*>(cuda_emulation::Machine::instance().dynamic_shared());
+  auto* const values = reinterpret_cast<int*>(cuda_emulation::dynamic_shared());
   if (values[threadIdx.x] != -1) cuda_emulation::refuse_to_go_on("a block has values of another one");
   values[threadIdx.x] = static_cast<int>(blockIdx.x * 100 + threadIdx.x);
   __syncthreads();
