@@ -18,12 +18,15 @@
 #include <lockstep/data/text/word_tokenizer.hpp>
 
 #include <python_peer.hpp>
+#include <sized.hpp>
 #include <suite.hpp>
 
 using namespace lockstep;
 using namespace lockstep_bench;
 
 namespace {
+
+constexpr Index rows_of_file = sized(300000, 3000);
 
 struct News {
   int label;
@@ -36,7 +39,7 @@ class NewsFile {
   NewsFile() {
     std::string row;
     std::ofstream file(path(), std::ios::binary);
-    for (std::uint64_t i = 0; i < 300000; ++i) {
+    for (std::uint64_t i = 0; i < rows_of_file; ++i) {
       row = "\"" + std::to_string(1 + i % 4) + "\",\"";
       for (std::uint64_t k = 0; k < 40; ++k) {
         auto const part = static_cast<double>(mix(i, k) >> 11) * 0x1p-53;
@@ -79,7 +82,7 @@ void prepare(NewsFile const& file) {
                                   }),
               data::LabelledTexts(), {"a", "b", "c", "d"});
       });
-  if (cache.training_size() != 300000) std::exit(1);
+  if (cache.training_size() != rows_of_file) std::exit(1);
 }
 
 }  // namespace
@@ -94,7 +97,7 @@ void register_benchmarks() {
             before();
             prepare(*file);
           }
-          state.SetItemsProcessed(state.iterations() * std::int64_t{300'000});
+          state.SetItemsProcessed(state.iterations() * rows_of_file);
         })
         ->UseRealTime()
         ->Unit(benchmark::kMillisecond);

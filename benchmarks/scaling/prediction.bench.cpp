@@ -22,6 +22,7 @@
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include <kernel/zipf.hpp>
+#include <sized.hpp>
 #include <suite.hpp>
 #include <train/classifier.hpp>
 
@@ -47,7 +48,7 @@ Case const cases[] = {
     {"width:32/padded", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}, 600},
     {"width:32/padded/batch:4",
      {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32, .batch = 4},
-     2000},
+     sized(2000, 20)},
     {"width:128/ragged", {.rows = Rows::unequal}, 48},
 };
 

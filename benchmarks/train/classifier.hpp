@@ -13,6 +13,7 @@
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
 
 #include <kernel/zipf.hpp>
+#include <sized.hpp>
 #include <train/training.hpp>
 
 namespace lockstep_bench {
@@ -24,7 +25,7 @@ enum class Rows {
 
 /// The text classifier of the examples with its sizes; peers/text_classification.py has equal ones.
 struct Sizes {
-  Index vocabulary = 20000, width = 128, layers = 2, heads = 4, feed_forward = 256, length = 128, batch = 32,
+  Index vocabulary = 20000, width = 128, layers = 2, heads = 4, feed_forward = 256, length = 128, batch = sized(32, 8),
         classes = 4;
   double dropout = 0.1;
   Rows rows = Rows::full;

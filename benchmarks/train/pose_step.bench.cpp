@@ -8,13 +8,14 @@
 #include <lockstep/data/collate/pad_collate.hpp>
 
 #include "../examples/pose_to_text/model.hpp"
+#include <sized.hpp>
 #include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using pose_to_text::Clip;
 
 namespace {
-constexpr Index frames = 128, tokens = 32;
+constexpr Index frames = sized(128, 16), tokens = 32;
 
 auto clips(pose_to_text::Sizes const& sizes, Index batch_size) {
   std::vector<Clip> all;

@@ -9,13 +9,14 @@
 #include <lockstep/data/collate/ragged_collate.hpp>
 
 #include "../examples/trajectory_transformer/model.hpp"
+#include <sized.hpp>
 #include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using trajectory_transformer::Window;
 
 namespace {
-constexpr Index batch_size = 64;
+constexpr Index batch_size = sized(64, 8);
 enum class Lengths { full, unequal };
 
 auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
