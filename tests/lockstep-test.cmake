@@ -208,7 +208,7 @@ endfunction()
 # take as long again; the emulated tests compile the same host code. Tests above the kernels declare the kernels as a
 # linked program does, because kernel/ compiles them already.
 function(lockstep_cuda_test_ptx)
-  string(REGEX REPLACE "^kernel/(large|norms|small)$" "kernel/all" program "${program}") # no optimization to differ in
+  string(REGEX REPLACE "^(kernel|parallel)/.*" "\\1/all" program "${program}") # no optimization or library to differ in
   string(REPLACE "/" "." target "test.cuda.${program}")
   if(NOT TARGET ${target})
     set(file "${CMAKE_CURRENT_BINARY_DIR}/cuda/${program}.cu")
@@ -222,9 +222,10 @@ function(lockstep_cuda_test_ptx)
       target_compile_definitions(${target} PRIVATE LOCKSTEP_COMPILED)
     endif()
     target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
-    target_link_libraries(${target} PRIVATE lockstep_test_main lockstep::cuda ${test_WITH})
+    target_link_libraries(${target} PRIVATE lockstep_test_main lockstep::cuda)
     add_dependencies(cuda_tests ${target})
   endif()
+  target_link_libraries(${target} PRIVATE ${test_WITH})
   set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_FILES "${CMAKE_CURRENT_SOURCE_DIR}/${name}.test.cu")
 endfunction()
 
