@@ -82,20 +82,36 @@ concept Aggregate = std::is_aggregate_v<Value> && !std::is_array_v<Value> && !de
 template <Aggregate Value>
 inline constexpr std::size_t member_count = detail::count_members<std::remove_const_t<Value>>();
 
+namespace detail {
+
+/// Members that can be listed: none if a message explains why not. A class, so that there is one message for constant
+/// and other samples.
+template <Aggregate Value>
+struct ListedMembers {
+  static constexpr auto counted = member_count<Value>;
+  static constexpr bool is_counted = counted >= 1 && counted <= max_members;
+  static constexpr bool has_no_base = !has_base<Value>();
+  static constexpr bool has_no_c_array = takes_members_one_by_one<Value>(std::make_index_sequence<counted>{});
+  static_assert(
+      is_counted,
+      "Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct, or in a std::array");
+  static_assert(has_no_base,
+                "Lockstep: a sample has no base class, whose members the language does not list; make it a "
+                "member");
+  static_assert(has_no_c_array,
+                "Lockstep: a sample holds no C arrays, whose length the language does not report; use "
+                "std::array");
+  static constexpr std::size_t count = is_counted && has_no_base && has_no_c_array ? counted : 0;
+};
+
+}  // namespace detail
+
 /// Returns references to the members of an aggregate, in order of declaration; constant if the aggregate is.
 template <class Value>
 requires Aggregate<std::remove_const_t<Value>>
 constexpr auto members(Value& all) noexcept {
-  constexpr auto count = member_count<std::remove_const_t<Value>>;
-  static_assert(
-      count >= 1 && count <= detail::max_members,
-      "Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct, or in a std::array");
-  static_assert(!detail::has_base<std::remove_const_t<Value>>(),
-                "Lockstep: a sample has no base class, whose members the language does not list; make it a "
-                "member");
-  static_assert(detail::takes_members_one_by_one<std::remove_const_t<Value>>(std::make_index_sequence<count>{}),
-                "Lockstep: a sample holds no C arrays, whose length the language does not report; use "
-                "std::array");
+  constexpr auto count = detail::ListedMembers<std::remove_const_t<Value>>::count;
+  if constexpr (count == 0) return std::tie();  // so that the message is the only error
 // A structured binding has to name all members.
 #define LOCKSTEP_TIE(number, ...)  \
   if constexpr (count == number) { \

@@ -180,6 +180,11 @@ struct ColumnFor<std::vector<bool>, Space, sequences> {
   using type = typename ColumnFor<std::vector<std::uint8_t>, Space, sequences>::type;
 };
 template <Number Value, std::size_t Count, class Space, Sequences sequences>
+struct ColumnFor<Value[Count], Space, sequences> {  // as std::vector<bool>
+  static constexpr bool collatable = false;
+  using type = ArrayColumn<Value, Count, Space>;
+};
+template <Number Value, std::size_t Count, class Space, Sequences sequences>
 struct ColumnFor<std::vector<std::array<Value, Count>>, Space, sequences> {
   static constexpr bool collatable = true;
   using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<Value, Space, Count>,

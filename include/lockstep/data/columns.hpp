@@ -42,6 +42,16 @@ requires(CheckMember<Sample, Indices, Member>::value&&...) struct ColumnTuple<
   using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 
+/// The members of a sample; none if it is no aggregate, so that the message about it is the only error.
+template <class Sample>
+struct MembersOrNone {
+  using type = std::tuple<>;
+};
+template <Aggregate Sample>
+struct MembersOrNone<Sample> {
+  using type = MembersOf<Sample>;
+};
+
 /// Only the addresses of its members are used, to find a member's place from a pointer to member.
 template <class Sample>
 inline Sample const prototype{};
@@ -53,11 +63,17 @@ inline Sample const prototype{};
 /// @cost `operator[]` compares the addresses of members of the same type, at run time
 template <class Sample, class Space, Sequences sequences>
 class Columns {
-  static_assert(Aggregate<Sample>,
-                "Lockstep: the sample is not an aggregate (a struct without constructors, default-constructible)");
+  static constexpr bool is_aggregate = Aggregate<Sample>;
+  static_assert(is_aggregate || std::is_aggregate_v<Sample>,
+                "Lockstep: the sample is not an aggregate: make it a struct without constructors, private members and "
+                "virtual functions; see docs/reference/dataset.md");
+  static_assert(is_aggregate || !std::is_aggregate_v<Sample>,
+                "Lockstep: the sample has no default value: a member is a reference, or its type has no default "
+                "constructor; see docs/reference/dataset.md");
 
  public:
-  using Tuple = typename detail::ColumnTuple<Sample, MembersOf<Sample>, Space, sequences>::type;
+  using Tuple =
+      typename detail::ColumnTuple<Sample, typename detail::MembersOrNone<Sample>::type, Space, sequences>::type;
 
   Columns() = default;
   Columns(Index rows, TensorView<Index const, 1, Space> positions, Index epoch) noexcept
@@ -81,7 +97,10 @@ class Columns {
   template <class Member>
   [[nodiscard]] typename detail::ColumnFor<Member, Space, sequences>::type const& operator[](
       Member Sample::*member) const noexcept {
-    return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
+    if constexpr (is_aggregate)
+      return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
+    else
+      return std::declval<typename detail::ColumnFor<Member, Space, sequences>::type const&>();
   }
   /// Rejects a member of another struct at compile time.
   template <class Member, class Other>

@@ -157,6 +157,14 @@ concept UpdatesParameters = requires(Candidate& session, Optimizer const& optimi
   { session.update(optimizer, settings) } -> std::same_as<nn::Loss<HostSpace>>;
 };
 
+/// Requires `rehearse(batches, steps, makes) -> Index`, which prepares the passes of micro-steps with such batches
+/// before the first step and returns the number of batches whose passes are recorded. SessionBase defines it.
+template <class Candidate>
+concept RehearsesPasses = requires(Candidate& session, std::span<AnyBatch const> batches,
+                                   std::span<MicroStep const> steps, Rehearse makes) {
+  { session.rehearse(batches, steps, makes) } -> std::same_as<Index>;
+};
+
 /// Requires two constants, which SessionBase defines as false. `spans_ranks`: each rank has a session; ranks compare
 /// their settings and start from rank 0's values. `update_copies_parameters`: an update copies the first replica's
 /// parameters to all, so that replicas are compared before it.
@@ -170,7 +178,8 @@ concept DescribesReplicas = requires {
 /// `Session<Model, Optimizer>` is such a type.
 template <class Candidate, class Policy, class Model, class Optimizer>
 concept Session = ImplementsAnySession<Candidate> && VisitsReplicas<Candidate> && RunsMicroSteps<Candidate> &&
-    UpdatesParameters<Candidate, Optimizer> && DescribesReplicas<Candidate> && MakesReplicas<Candidate, Policy, Model>;
+    UpdatesParameters<Candidate, Optimizer> && RehearsesPasses<Candidate> && DescribesReplicas<Candidate> &&
+    MakesReplicas<Candidate, Policy, Model>;
 
 /// Returns true if S is a Session of the policy; otherwise a static_assert names what it lacks.
 template <class Candidate, class Policy, class Model, class Optimizer>
@@ -189,6 +198,9 @@ consteval bool is_session() {
     static_assert(UpdatesParameters<Candidate, Optimizer>,
                   "Lockstep: the policy's Session has no update(optimizer, UpdateSettings const&) -> "
                   "nn::Loss<HostSpace>; see docs/reference/parallel.md");
+    static_assert(RehearsesPasses<Candidate>,
+                  "Lockstep: the policy's Session has no rehearse(std::span<Batch const>, std::span<MicroStep const>, "
+                  "Rehearse) -> Index, which parallel::SessionBase defines; see docs/reference/parallel.md");
     static_assert(DescribesReplicas<Candidate>,
                   "Lockstep: the policy's Session has no constants spans_ranks and update_copies_parameters, which "
                   "parallel::SessionBase defines; see docs/reference/parallel.md");

@@ -4,6 +4,7 @@
 // CASE no_replicas: Lockstep: the policy's Session has no DeviceReplica, or no for_each_shard(f)
 // CASE no_micro_step: Lockstep: the policy's Session has no micro_step(std::span<Batch const>, MicroStep const&)
 // CASE no_update: Lockstep: the policy's Session has no update(optimizer, UpdateSettings const&) -> nn::Loss<HostSpace>
+// CASE no_rehearsal: Lockstep: the policy's Session has no rehearse(std::span<Batch const>, std::span<MicroStep const>
 // CASE no_constructor: Lockstep: the policy's Session has no constructor (policy, model, layout, values)
 #include <span>
 
@@ -58,6 +59,9 @@ struct Policy {
       state_.update(optimizer, replica_, replica_.loss(), settings);
       return replica_.read_loss();
     }
+#endif
+#if defined(CASE_no_rehearsal)
+    void rehearse() {}
 #endif
 #if !defined(CASE_no_replicas)
     template <class F>

@@ -10,6 +10,11 @@
 // CASE mean_of_loss: Lockstep: a loss is a sum with its weight, and the trainer divides by the weight of all ranks
 // CASE labels_first: Lockstep: cross_entropy takes the logits first
 // CASE named_column: Lockstep: batch[...] takes a pointer to a member of the sample: batch[&Sample::member]
+// CASE constructor: Lockstep: the sample is not an aggregate
+// CASE no_default: Lockstep: the sample has no default value
+// CASE c_array: Lockstep: a sample holds no C arrays
+// CASE vector: Lockstep: the first argument of DataLoader is no dataset
+// CASE policy_first: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE evaluated_loader: Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none
 // CASE bare_parameter: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
 // CASE closure_first: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
@@ -34,6 +39,13 @@ struct Sample {
   std::int32_t label;
   std::vector<float> steps;
   std::optional<float> weight;
+#if defined(CASE_constructor)
+  Sample();
+#elif defined(CASE_no_default)
+  int& counter;
+#elif defined(CASE_c_array)
+  float corners[2];
+#endif
 #if defined(CASE_bits)
   std::vector<bool> seen;
 #endif
@@ -103,9 +115,17 @@ struct Model {
 };
 
 void train(std::vector<Sample> const& samples) {
+#if defined(CASE_vector)
+  ls::data::DataLoader loader{samples, ls::data::SequentialSampler{}, ls::data::PadCollate{}, {.batch_size = 2}};
+#else
   ls::data::DataLoader loader{
       ls::data::InMemoryDataset{samples}, ls::data::SequentialSampler{}, ls::data::PadCollate{}, {.batch_size = 2}};
+#endif
+#if defined(CASE_policy_first)
+  ls::Trainer trainer{Model{}, ls::parallel::SingleDevice{}, ls::optim::SGD{}};
+#else
   ls::Trainer trainer{Model{}, ls::optim::SGD{}, ls::parallel::SingleDevice{}};
+#endif
   trainer.fit(loader, {.epochs = 1});
 #if defined(CASE_function_as_metric)
   static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, [](auto const&, auto const&) { return 1.0; }}));

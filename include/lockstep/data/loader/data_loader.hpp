@@ -305,7 +305,14 @@ requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, S
                 "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
 
  public:
+  using Batch = void;
+
   DataLoader(Source const&, SamplerType const&, CollateType const&, DataLoaderOptions const& = {}) {}
+  [[nodiscard]] DataLoaderOptions options() const { return {}; }
+  [[nodiscard]] Index samples() const { return 0; }
+  [[nodiscard]] Index steps(Split const& = {}) const { return 0; }
+  void start(Split const&, Index, Index, Index) {}
+  void next() {}
 };
 
 }}}  // namespace lockstep::data

@@ -156,6 +156,8 @@ class MultiHeadAttention {
   SequenceOf<Context> forward(Context&, Input const& x) const {
     return detail::reject_non_sequence<Context>(x);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   /// Rotates queries and keys in place if positions are rotary, and returns the angles.

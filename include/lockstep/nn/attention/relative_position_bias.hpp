@@ -11,6 +11,7 @@
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -72,6 +73,8 @@ class RelativePositionBias {
     keys.length += context.cache().cached_tokens();
     return forward(context, x.layout, keys);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   Parameter table_;

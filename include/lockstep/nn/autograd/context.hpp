@@ -94,6 +94,15 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
     return input(column.values);
   }
 
+  /// Rejects a whole batch at compile time.
+  template <class Batch>
+  requires requires(Batch const& batch) { batch.positions(); }
+  [[nodiscard]] Variable<2> input(Batch const&) {
+    static_assert(sizeof(Batch) == 0,
+                  "Lockstep: context.input takes a column of the batch: context.input(batch[&Sample::member].values)");
+    return {};
+  }
+
   // ---- backward
 
   /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them). `f(context)` runs

@@ -29,6 +29,27 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
   return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
 }
 
+/// Rejects other columns at compile time.
+template <class Context, class Column>
+requires(!SequenceColumn<Column, typename Context::Space>)
+    [[nodiscard]] SequenceOf<Context> sequence_of(Context&, Column const&,
+                                                  TensorView<Index const, 1, typename Context::Space>) {
+  static_assert(sizeof(Column) == 0,
+                "Lockstep: nn::sequence_of takes a column of std::vector, whole, and this is one of std::array or "
+                "std::optional, or a tensor: make the sample's member a std::vector, or give a layer "
+                "context.input(column.values)");
+  return {};
+}
+/// Rejects calls without positions at compile time.
+template <class Context, class Column>
+requires requires(Column const& column) { column.values; }
+[[nodiscard]] SequenceOf<Context> sequence_of(Context&, Column const&) {
+  static_assert(sizeof(Column) == 0,
+                "Lockstep: nn::sequence_of takes the positions of the batch's samples, which key dropout: "
+                "nn::sequence_of(context, column, batch.positions())");
+  return {};
+}
+
 /// Returns the numbers of a batch's sequences as a Sequence, for steps whose width is known only at run time. A
 /// std::vector<float> of a sample holds steps x width numbers. `layout` is the layout of a column with one element per
 /// step: `layout_of<Space>(column, positions)`. Both columns are padded, or both are ragged. No gradient flows into it.

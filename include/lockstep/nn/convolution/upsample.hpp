@@ -62,6 +62,8 @@ class Upsample {
   VariableOf<Context, Dims + 2> forward(Context&, Input const& x) const {
     return detail::reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   PerAxis<Dims> factor_;

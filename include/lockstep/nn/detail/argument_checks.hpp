@@ -3,7 +3,9 @@
 #include <type_traits>
 
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
@@ -32,6 +34,36 @@ template <class Variable, class Input>
                 "Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch: "
                 "context.input(column.values) makes a Variable of it");
   return {};
+}
+
+/// Whether an argument is a context, the first argument of layers, activations and losses.
+template <class First>
+inline constexpr bool is_context = requires(First& context) {
+  context.recording();
+};
+template <class First>
+concept IsContext = is_context<First>;
+template <class First>
+concept NoContext = !is_context<First>;
+
+/// Whether an argument is a Variable or a Sequence.
+template <class Input>
+inline constexpr bool is_activation = false;
+template <class Scalar, int Rank, class Space>
+inline constexpr bool is_activation<Variable<Scalar, Rank, Space>> = true;
+template <class Scalar, class Space>
+inline constexpr bool is_activation<Sequence<Scalar, Space>> = true;
+
+/// Rejects a call without the context in front at compile time. Never returns.
+template <class First>
+[[nodiscard]] auto reject_call(First const& first) {
+  static_assert(!std::is_same_v<First, First>,
+                "Lockstep: layers, activations and losses take the context first: layer.forward(context, x), "
+                "nn::gelu(context, x), nn::cross_entropy(context, logits, labels)");
+  if constexpr (is_activation<First>)
+    return first;
+  else
+    return Variable<float, 2, HostSpace>{};
 }
 
 /// A layer's result: a Variable or a Sequence.

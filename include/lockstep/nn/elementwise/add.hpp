@@ -4,6 +4,7 @@
 
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/binary_operation.hpp>
 #include <lockstep/nn/elementwise/detail/row_broadcast.hpp>
 #include <lockstep/nn/random/dropout.hpp>
@@ -77,5 +78,8 @@ requires(Rank != 2) Sequence<Scalar, Space> add(Context&, Sequence<Scalar, Space
                 "Lockstep: nn::add takes a Sequence and, second, another or a Variable [rows, channels]");
   return x;
 }
+
+/// Rejects calls without the context in front at compile time.
+auto add(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

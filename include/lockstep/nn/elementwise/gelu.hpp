@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/elementwise.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -21,6 +22,9 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> gelu(Context& context, SequenceOf<Context> const& x) {
   return x.with(gelu(context, x.tokens));
 }
+
+/// Rejects calls without the context in front at compile time.
+auto gelu(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 #if defined(LOCKSTEP_COMPILED)
 extern template LOCKSTEP_ACTIVATION(gelu, float, HostSpace);

@@ -6,6 +6,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/elementwise.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -27,5 +28,8 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> leaky_relu(Context& context, SequenceOf<Context> const& x, double slope = 0.01) {
   return x.with(leaky_relu(context, x.tokens, slope));
 }
+
+/// Rejects calls without the context in front at compile time.
+auto leaky_relu(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

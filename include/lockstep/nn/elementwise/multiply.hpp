@@ -4,6 +4,7 @@
 
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/binary_operation.hpp>
 #include <lockstep/nn/elementwise/detail/row_broadcast.hpp>
 
@@ -46,5 +47,8 @@ requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> multiply(Context& con
                                                                     VariableOf<Context, 2> factors) {
   return multiply(context, detail::as_tokens(x), factors).tokens.reshape(x.value.extent);
 }
+
+/// Rejects calls without the context in front at compile time.
+auto multiply(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/binary_operation.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -23,5 +24,8 @@ template <class Context>
                                            SequenceOf<Context> const& y) {
   return x.with(subtract(context, x.tokens, y.tokens));
 }
+
+/// Rejects calls without the context in front at compile time.
+auto subtract(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

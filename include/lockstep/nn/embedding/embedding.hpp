@@ -7,6 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -34,7 +35,7 @@ class Embedding {
   void visit(auto&& each) { each("weight", weight_); }
 
   /// Rejects forward at compile time and explains how to look ids up.
-  template <class Context, class... Input>
+  template <detail::IsContext Context, class... Input>
   SequenceOf<Context> forward(Context&, Input const&...) const {
     static_assert(!std::is_same_v<Context, Context>,
                   "Lockstep: an nn::Embedding is a table, which a layer looks up together with others: "
@@ -54,6 +55,8 @@ class Embedding {
   [[nodiscard]] static Lookup<Column> of(Parameter const& table, Column const& column) {
     return {table, column};
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   Parameter weight_;

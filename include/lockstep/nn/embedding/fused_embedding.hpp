@@ -12,6 +12,7 @@
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/embedding/detail/embedding_parts.hpp>
 #include <lockstep/nn/embedding/segments.hpp>
 #include <lockstep/nn/random/dropout.hpp>
@@ -100,6 +101,16 @@ class FusedEmbedding {
                         [this, parts, out](Context& c) { backward(c, parts, out); });
     return {out, layout};
   }
+  /// Rejects calls without positions at compile time.
+  template <detail::IsContext Context, class What>
+  [[nodiscard]] SequenceOf<Context> forward(Context&, What const&) const {
+    static_assert(sizeof(What) == 0,
+                  "Lockstep: FusedEmbedding takes the positions of the batch's samples, which key dropout: "
+                  "layer.forward(context, x, batch.positions())");
+    return {};
+  }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   static Parameter table(Index rows, Index width, GradientForm gradient);

@@ -81,6 +81,9 @@ class Linear {
     return detail::apply_to_rows(x, [&](auto const& rows) { return forward(context, rows, activation); });
   }
 
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+
   /// Rejects any other argument at compile time and explains what the layer takes.
   template <class Context, class Input>
   requires(!detail::has_spatial_axes<Input> && !std::is_convertible_v<Input const&, nn::VariableOf<Context, 2>> &&

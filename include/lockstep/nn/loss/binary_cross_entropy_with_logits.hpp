@@ -7,6 +7,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -54,6 +55,12 @@ template <class Context, class Prediction, class Target>
   if (!each.empty())
     return elementwise_loss(context, kernel::BinaryCrossEntropyByColumn{each}, logits, target, options.factor);
   return elementwise_loss(context, kernel::BinaryCrossEntropy{options.positive_weight}, logits, target, options.factor);
+}
+
+/// Rejects calls without the context in front at compile time.
+auto binary_cross_entropy_with_logits(detail::NoContext auto const& first, auto const&...) {
+  static_cast<void>(detail::reject_call(first));
+  return Loss<HostSpace>{};
 }
 
 }}}  // namespace lockstep::nn

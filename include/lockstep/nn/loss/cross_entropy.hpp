@@ -174,4 +174,10 @@ LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntro
   return {};
 }
 
+/// Rejects calls without the context in front at compile time.
+auto cross_entropy(detail::NoContext auto const& first, auto const&...) {
+  static_cast<void>(detail::reject_call(first));
+  return Loss<HostSpace>{};
+}
+
 }}}  // namespace lockstep::nn

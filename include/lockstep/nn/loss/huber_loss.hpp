@@ -4,6 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -21,7 +22,7 @@ struct HuberLossOptions {
 /// column
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError for a delta that is not positive
-template <class Context, class Prediction, class Target>
+template <detail::IsContext Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> huber_loss(Context& context, Prediction const& prediction, Target const& target,
                                          HuberLossOptions const& options = {}) {
   detail::expect_no_labels<Target>();
@@ -29,6 +30,12 @@ template <class Context, class Prediction, class Target>
     return "huber_loss: delta is " + std::to_string(options.delta) + "; it must be positive, and 1 is usual";
   });
   return elementwise_loss(context, kernel::HuberLoss{options.delta}, prediction, target, options.factor);
+}
+
+/// Rejects calls without the context in front at compile time.
+auto huber_loss(detail::NoContext auto const& first, auto const&...) {
+  static_cast<void>(detail::reject_call(first));
+  return Loss<HostSpace>{};
 }
 
 }}}  // namespace lockstep::nn

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -14,11 +15,17 @@ struct MeanAbsoluteErrorOptions {
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
 /// column
 /// @determinism bitwise, for any number of threads
-template <class Context, class Prediction, class Target>
+template <detail::IsContext Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> mean_absolute_error(Context& context, Prediction const& prediction, Target const& target,
                                                   MeanAbsoluteErrorOptions const& options = {}) {
   detail::expect_no_labels<Target>();
   return elementwise_loss(context, kernel::AbsoluteError{}, prediction, target, options.factor);
+}
+
+/// Rejects calls without the context in front at compile time.
+auto mean_absolute_error(detail::NoContext auto const& first, auto const&...) {
+  static_cast<void>(detail::reject_call(first));
+  return Loss<HostSpace>{};
 }
 
 }}}  // namespace lockstep::nn

@@ -10,6 +10,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -26,7 +27,7 @@ class Frozen {
 
   /// Applies the block in evaluation mode.
   /// @shape takes and returns what the block does: Variables or Sequences
-  template <class Context, class... Inputs>
+  template <detail::IsContext Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
     static_assert(
         requires { block_.forward(context, inputs...); },
@@ -42,6 +43,8 @@ class Frozen {
     if (auto* const tracer = context.parts().active_tracer()) trace_block(*tracer, typeid(operation).name());
     return output;
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   /// Traces the block as one operation: none of its layers registers a backward.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <lockstep/core/version.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -29,10 +30,12 @@ class Sequential {
 
   void visit(auto&& each) { visit(each, std::index_sequence_for<Layers...>{}); }
 
-  template <class Context, class Input>
+  template <detail::IsContext Context, class Input>
   [[nodiscard]] auto forward(Context& context, Input const& x) const {
     return from<0>(context, x);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   template <std::size_t... Indices>

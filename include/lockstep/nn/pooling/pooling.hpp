@@ -63,6 +63,9 @@ template <class Context, detail::NotSequence<Context> Input>
   return last_token(context, detail::reject_non_sequence<Context>(x));
 }
 
+/// Rejects calls without the context in front at compile time.
+auto mean_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+
 }}}  // namespace lockstep::nn
 
 #if !defined(LOCKSTEP_COMPILED)

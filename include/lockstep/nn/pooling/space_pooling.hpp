@@ -10,6 +10,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -93,6 +94,8 @@ class SpacePooling {
     }
     return y;
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   Options options_;

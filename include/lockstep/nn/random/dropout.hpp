@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -10,6 +11,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -61,6 +63,17 @@ class Dropout {
     auto const tokens = detail::as_tokens(x, positions);
     return forward(context, tokens.tokens, tokens.layout).reshape(x.value.extent);
   }
+  /// Rejects calls without positions at compile time.
+  template <detail::IsContext Context, class Input>
+  requires(!std::is_convertible_v<Input const&, SequenceOf<Context>>) [[nodiscard]] Input
+      forward(Context&, Input const& x) const {
+    static_assert(sizeof(Input) == 0,
+                  "Lockstep: Dropout of a Variable takes the positions of the batch's samples, which key dropout: "
+                  "layer.forward(context, x, batch.positions())");
+    return x;
+  }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   template <class Context>

@@ -9,6 +9,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -41,6 +42,8 @@ class StochasticDepth {
     auto const tokens = detail::as_tokens(x, positions);
     return drop(context, tokens.tokens, tokens.layout).reshape(x.value.extent);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   [[nodiscard]] static double checked(double probability) {

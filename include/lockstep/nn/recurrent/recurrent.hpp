@@ -110,6 +110,8 @@ class Recurrent {
   SequenceOf<Context> forward(Context&, Input const& x) const {
     return detail::reject_non_sequence<Context>(x);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   /// Keeps the cell's state after the last token, for the tokens that follow.

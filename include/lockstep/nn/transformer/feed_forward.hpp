@@ -10,6 +10,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
@@ -40,6 +41,8 @@ class FeedForward {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   /// Checks the sizes and names the options that the caller knows.

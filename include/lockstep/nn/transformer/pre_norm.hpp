@@ -4,6 +4,7 @@
 
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
@@ -31,6 +32,8 @@ class PreNorm {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x, More const&... more) const {
     return add(context, x, part_.forward(context, norm_.forward(context, x), more...), dropout_);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   Norm norm_;

@@ -2,6 +2,7 @@
 #pragma once
 #include <utility>
 
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -17,10 +18,12 @@ class Residual {
 
   /// Returns x + block(x). x is any input of the block: rows, a Sequence or images.
   /// @throws ShapeError if the block returns another shape
-  template <class Context, class Input>
+  template <detail::IsContext Context, class Input>
   [[nodiscard]] Input forward(Context& context, Input const& x) const {
     return add(context, x, block_.forward(context, x));
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   Block block_;

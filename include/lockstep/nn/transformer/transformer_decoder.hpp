@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/transformer/detail/layer_stack.hpp>
 #include <lockstep/nn/transformer/transformer_decoder_layer.hpp>
 
@@ -35,6 +36,8 @@ class TransformerDecoder {
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
                                             SequenceOf<Context> const& memory) const;
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   detail::LayerStack<TransformerDecoderLayer> layers_;

@@ -3,6 +3,7 @@
 #include <lockstep/nn/attention/attention.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
 #include <lockstep/nn/transformer/detail/layer_stack.hpp>
 #include <lockstep/nn/transformer/detail/residual_connection.hpp>
@@ -57,6 +58,8 @@ class TransformerDecoderLayer {
                                             SequenceOf<Context> const& memory) const {
     return forward(context, x, memory, detail::InputUse::shared);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   friend class detail::LayerStack<TransformerDecoderLayer>;

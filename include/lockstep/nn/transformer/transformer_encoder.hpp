@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/transformer/detail/layer_stack.hpp>
 #include <lockstep/nn/transformer/transformer_encoder_layer.hpp>
 
@@ -36,6 +37,8 @@ class TransformerEncoder {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x) const;
+  /// Rejects calls without the context in front at compile time.
+  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
 
  private:
   detail::LayerStack<TransformerEncoderLayer> layers_;

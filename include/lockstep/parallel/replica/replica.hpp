@@ -57,6 +57,11 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
     return replayed;
   }
 
+  /// Whether the model has the predictions that the metrics read.
+  template <class Batch, class... Metric>
+  static constexpr bool has_predictions = nn::HasPredict<Model, typename Base::Context, DeviceBatch<Batch>> ||
+                                          !(false || ... || detail::uses_predictions<Metric>);
+
   /// Returns the number of shapes of batches for which a step's `kinds` of passes can be rehearsed; 0 on the host.
   [[nodiscard]] static constexpr std::size_t max_rehearsals(std::size_t kinds) noexcept {
     if constexpr (Space::host_accessible)

@@ -58,18 +58,6 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// complete step
 template <class Model, class Optimizer, class Policy>
 class Trainer {
-  static_assert(nn::HasParameters<Model>,
-                "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
-                "docs/reference/model.md");
-  static_assert(
-      optim::Optimizer<Optimizer>,
-      "Lockstep: the second argument is no optimizer: it has no `states`, no `learning_rate` or no step(stream, slice, "
-      "scalars); see docs/reference/optimizer.md");
-  static_assert(
-      parallel::ParallelPolicy<Policy>,
-      "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
-      "see docs/reference/parallel.md");
-
  public:
   /// The policy's replicas of the model, a parallel::Session.
   using Session = typename Policy::template Session<Model, Optimizer>;
@@ -274,7 +262,8 @@ class Trainer {
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
                                    Index steps, train::ProgressCallback const& on_progress = {}) {
-    if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
+    if constexpr (train::detail::can_evaluate<Model, typename Session::DeviceReplica, typename Loader::Batch,
+                                              Metrics...>()) {
       session_.synchronize_buffers();
       train::detail::start_evaluation<typename Session::DeviceReplica>(evaluation.loader, split());
       return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress);
@@ -434,5 +423,49 @@ class Trainer {
   train::TrainingState state_;
   mutable train::detail::SingleThreadGuard guard_;
 };
+
+namespace train::detail {
+struct NoPolicy {};  // of a Trainer without a third argument
+}  // namespace train::detail
+
+/// Reports why the arguments are invalid, without further errors.
+template <class Model, class Optimizer, class Policy>
+requires(!(nn::HasParameters<Model> && optim::Optimizer<Optimizer> && parallel::ParallelPolicy<Policy>))  //
+    class Trainer<Model, Optimizer, Policy> {
+  static_assert(nn::HasParameters<Model>,
+                "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
+                "docs/reference/model.md");
+  static_assert(
+      !nn::HasParameters<Model> || optim::Optimizer<Optimizer>,
+      "Lockstep: the second argument is no optimizer: it has no `states`, no `learning_rate` or no step(stream, slice, "
+      "scalars); see docs/reference/optimizer.md");
+  static_assert(
+      !nn::HasParameters<Model> || !optim::Optimizer<Optimizer> || parallel::ParallelPolicy<Policy>,
+      "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
+      "see docs/reference/parallel.md");
+
+ public:
+  Trainer(Model const&, Optimizer const&, Policy const& = {}, std::uint64_t = 0) {}
+  template <class Loader, class Evaluation = train::NoEvaluation>
+  train::RunRecord fit(Loader&, Evaluation const& = {}, FitOptions const& = {}) {
+    return {};
+  }
+  template <class Loader>
+  train::RunRecord fit(Loader&, FitOptions const&) {
+    return {};
+  }
+  template <class Batches>
+  nn::Loss<HostSpace> step(Batches const&, StepOptions const& = {}) {
+    return {};
+  }
+  template <class Evaluation>
+  train::EvaluationReport evaluate(Evaluation const&) {
+    return {};
+  }
+  void save(std::string const&) const {}
+};
+
+template <class Model, class Optimizer>
+Trainer(Model, Optimizer) -> Trainer<Model, Optimizer, train::detail::NoPolicy>;
 
 }}  // namespace lockstep

@@ -6,7 +6,7 @@
 // CASE order: Lockstep: the first argument of DataLoader is no dataset
 // CASE member: Lockstep: this member of the sample cannot be collated
 // CASE batches: Lockstep: the sampler's order lacks some functions of an order by batches
-// LINES 40
+// LINES 15
 #include <string>
 #include <vector>
 

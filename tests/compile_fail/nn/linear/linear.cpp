@@ -11,6 +11,11 @@
 // CASE recurrent: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE attention: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE embedding: Lockstep: an nn::Embedding is a table, which a layer looks up together with others
+// CASE convolution_without_context: Lockstep: layers, activations and losses take the context first
+// CASE norm_without_context: Lockstep: layers, activations and losses take the context first
+// CASE attention_swapped: Lockstep: layers, activations and losses take the context first
+// CASE frozen_swapped: Lockstep: layers, activations and losses take the context first
+// CASE dropout: Lockstep: Dropout of a Variable takes the positions of the batch's samples
 // CASE rule: Lockstep: a rule of parameters has captured more than two numbers
 // CASE sum: Lockstep: activations are added by nn::add(context, x, y)
 // CASE sequences: Lockstep: activations are added by nn::add(context, x, y)
@@ -26,6 +31,7 @@
 #include <lockstep/nn/normalization/batch_norm.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
 #include <lockstep/nn/normalization/rms_norm.hpp>
+#include <lockstep/nn/random/dropout.hpp>
 #include <lockstep/nn/recurrent/recurrent.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 
@@ -65,6 +71,16 @@ auto mistakes(Context& context, [[maybe_unused]] Batch const& batch, Context::Va
   return nn::MultiHeadAttention({.width = 2, .heads = 1}).forward(context, x);
 #elif defined(CASE_embedding)
   return nn::Embedding(2, 2).forward(context, x);
+#elif defined(CASE_convolution_without_context)
+  return nn::Conv1d(2, 2).forward(x);
+#elif defined(CASE_norm_without_context)
+  return nn::LayerNorm(2).forward(sequence);
+#elif defined(CASE_attention_swapped)
+  return nn::MultiHeadAttention({.width = 2, .heads = 1}).forward(sequence, context);
+#elif defined(CASE_frozen_swapped)
+  return nn::Frozen(nn::Linear(2, 2)).forward(x, context);
+#elif defined(CASE_dropout)
+  return nn::Dropout(0.1).forward(context, x);
 #elif defined(CASE_rule)
   std::array<double, 3> const factors{static_cast<double>(x.extent(0))};
   return optim::RateRule([factors](std::string_view, std::span<Index const>) { return factors[0]; });

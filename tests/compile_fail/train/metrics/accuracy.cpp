@@ -3,6 +3,12 @@
 // CASE top: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
 // CASE auc: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
 // CASE error_rate: Lockstep: CtcErrorRate reads logits: predict returns a Sequence
+// CASE text: Lockstep: a metric's label is a number, and this member of the sample is text or a struct
+// CASE array: Lockstep: predict returns logits [rows, classes], with one label for each row
+#include <array>
+#include <string>
+#include <vector>
+
 #include <lockstep/data/columns.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/metrics/auc.hpp>
@@ -14,6 +20,8 @@ using namespace lockstep;
 struct Sample {
   int label;
   std::vector<std::int32_t> words;
+  std::string name;
+  std::array<float, 2> at;
 };
 struct Both {
   nn::Variable<float, 2, HostSpace> animal, weather;
@@ -28,6 +36,10 @@ void count(nn::Variable<float, 2, HostSpace> const& logits, [[maybe_unused]] Bot
   train::TopKAccuracy{&Sample::label, 5}.add(both, batch);
 #elif defined(CASE_auc)
   train::Auc{&Sample::label}.add(both, batch);
+#elif defined(CASE_text)
+  train::Accuracy{&Sample::name}.add(logits, batch);
+#elif defined(CASE_array)
+  train::Accuracy{&Sample::at}.add(logits, batch);
 #elif defined(CASE_error_rate)
   train::CtcErrorRate{&Sample::words}.add(both, batch);
 #endif

@@ -5,14 +5,15 @@
 // CASE other_loss_of_prediction: Lockstep: the model has predict(context, batch), but no loss(context, prediction
 // CASE no_optimizer: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE no_policy: Lockstep: the third argument is no parallel policy
-// CASE no_loader: Lockstep: the first argument of fit is not a non-const data::DataLoader
-// CASE const_loader: Lockstep: the first argument of fit is not a non-const data::DataLoader
-// CASE no_evaluation_loader: Lockstep: an Evaluation's first argument is not a non-const data::DataLoader
-// CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
-// CASE no_metric: Lockstep: an argument of Evaluation is no metric
-// CASE step_of_samples: Lockstep: step takes a batch for each device
-// CASE step_of_no_loss: Lockstep: the model has predict(context, batch), but no loss(context, prediction
-// CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
+// CASE policy_forgotten: Lockstep: the third argument is no parallel policy
+// CASE no_predict: Lockstep: a metric of this evaluation reads predictions, and the model has no predict(context,
+// batch) CASE no_loader: Lockstep: the first argument of fit is not a non-const data::DataLoader CASE const_loader:
+// Lockstep: the first argument of fit is not a non-const data::DataLoader CASE no_evaluation_loader: Lockstep: an
+// Evaluation's first argument is not a non-const data::DataLoader CASE no_evaluation: Lockstep: the second argument of
+// fit is neither train::Evaluation CASE no_metric: Lockstep: an argument of Evaluation is no metric CASE
+// step_of_samples: Lockstep: step takes a batch for each device CASE step_of_no_loss: Lockstep: the model has
+// predict(context, batch), but no loss(context, prediction CASE higher: Lockstep: a metric's higher_is_better is
+// `static constexpr bool higher_is_better = false`
 #include <array>
 #include <span>
 
@@ -82,7 +83,14 @@ struct Right {
 void fit() {
   data::DataLoader loader{
       data::InMemoryDataset{std::vector<Sample>(4)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+#if defined(CASE_policy_forgotten)
+  Trainer trainer{Model{}, Optimizer{}};
+#else
   Trainer trainer{Model{}, Optimizer{}, Policy{}};
+#endif
+#if defined(CASE_no_predict)
+  static_cast<void>(trainer.evaluate(train::Evaluation{loader, Right{}}));
+#endif
 #if defined(CASE_no_evaluation)
   trainer.fit(loader, Right{});
 #endif

@@ -126,11 +126,13 @@ inline void put(TextColumn<HostSpace> const& column, Index row, std::string cons
 template <class Nested, Sequences sequences>
 void put(Columns<Nested, HostSpace, sequences> const& columns, Index row, Nested const& sample,
          CollateOptions const& options) {
-  auto const values = members(sample);
-  [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
-    (put(std::get<Indices>(columns.columns()), row, std::get<Indices>(values), options), ...);
+  if constexpr (Aggregate<Nested>) {
+    auto const values = members(sample);
+    [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+      (put(std::get<Indices>(columns.columns()), row, std::get<Indices>(values), options), ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<typename Columns<Nested, HostSpace, sequences>::Tuple>>{});
   }
-  (std::make_index_sequence<std::tuple_size_v<typename Columns<Nested, HostSpace, sequences>::Tuple>>{});
 }
 
 template <class Column>

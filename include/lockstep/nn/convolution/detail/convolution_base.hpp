@@ -41,6 +41,8 @@ class ConvolutionBase {
                   "the numbers");
     return {};
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
 
  protected:
   /// Makes a weight [first, second, kernel…]. Weight and bias start uniform within 1 / sqrt(second * elements of the

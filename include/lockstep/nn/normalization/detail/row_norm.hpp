@@ -36,6 +36,8 @@ class RowNorm {
   VariableOf<Context, 2> forward(Context&, Input const& x) const {
     return reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
+  /// Rejects calls without the context in front at compile time.
+  auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
 
  protected:
   RowNorm(Index width, double epsilon) : weight_{{width}, Initializer::constant(1)}, epsilon_(epsilon) {

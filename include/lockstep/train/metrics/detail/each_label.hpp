@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <concepts>
+#include <cstddef>
 #include <optional>
 #include <string>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/column.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
 #include <lockstep/nn/loss/expect_same_lengths.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -31,13 +35,27 @@ void expect_numbers(char const* metric, Logit const* logits, Index width) {
                     "(data::Finite checks samples)");
 }
 
-/// Calls f(logits, number of logits, label) for each row with a label of a prediction on the host. For a Sequence it
-/// calls f for each token, without padding. Rows whose label equals `ignored` are left out.
-/// @throws ShapeError, naming `metric`, if the number of labels differs from the number of rows, slots or tokens
-/// @throws DataError, naming `metric`, if a logit is NaN
+template <class Prediction>
+inline constexpr bool is_matrix = false;
+template <class Scalar, class Space>
+inline constexpr bool is_matrix<nn::Variable<Scalar, 2, Space>> = true;
+
+/// Whether a column holds arrays of real numbers.
+template <class Column>
+inline constexpr bool holds_vectors = false;
+template <std::floating_point Value, std::size_t Count, class Space>
+inline constexpr bool holds_vectors<data::ArrayColumn<Value, Count, Space>> = true;
+
+/// Whether a prediction has logits: a Variable, a Sequence, or a matrix of another library.
+template <class Prediction>
+concept HasLogits = requires(Prediction const& prediction) {
+  prediction.layout;
+}
+|| requires(Prediction const& prediction) { prediction.extent(0), prediction.value.data; };
+
 template <class Prediction, class Column, class Function>
-void each_label(char const* metric, Prediction const& prediction, Column const& labels, std::optional<Index> ignored,
-                Function const& f) {
+void each_valid_label(char const* metric, Prediction const& prediction, Column const& labels,
+                      std::optional<Index> ignored, Function const& f) {
   auto const expect_labels = [&](Index wanted, char const* of_what) {
     expect<ShapeError>(labels.values.size() == wanted, [&] {
       return std::string(metric) + ": the prediction has " + std::to_string(wanted) + " " + of_what +
@@ -64,16 +82,32 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     auto const rows = prediction.as_rows();
     expect_labels(rows.extent(0), "rows");
     for (Index row = 0; row < rows.extent(0); ++row) one(rows, row);
-  } else if constexpr (requires { prediction.extent(0), prediction.value.data; }) {  // matrix of another library
+  } else {  // matrix of another library
     Index const rows = prediction.extent(0);
     expect_labels(rows, "rows");
     for (Index row = 0; row < rows; ++row) one(prediction, row);
-  } else {
-    static_assert(
-        sizeof(Prediction) == 0,
-        "Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence. If it "
-        "returns several in a struct, train::HeadMetric names one; see docs/reference/model.md");
   }
+}
+
+/// Calls f(logits, number of logits, label) for each row with a label of a prediction on the host. For a Sequence it
+/// calls f for each token, without padding. Rows whose label equals `ignored` are left out.
+/// @throws ShapeError, naming `metric`, if the number of labels differs from the number of rows, slots or tokens
+/// @throws DataError, naming `metric`, if a logit is NaN
+template <class Prediction, class Column, class Function>
+void each_label(char const* metric, Prediction const& prediction, Column const& labels, std::optional<Index> ignored,
+                Function const& f) {
+  constexpr bool has_logits = HasLogits<Prediction>, has_numbers = requires { labels.values.data; };
+  constexpr bool has_one_label = !(is_matrix<Prediction> && holds_vectors<Column>);
+  static_assert(has_logits,
+                "Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence. If it "
+                "returns several in a struct, train::HeadMetric names one; see docs/reference/model.md");
+  static_assert(has_numbers,
+                "Lockstep: a metric's label is a number, and this member of the sample is text or a struct: number the "
+                "classes, as data::ClassNames does");
+  static_assert(has_one_label,
+                "Lockstep: predict returns logits [rows, classes], with one label for each row, and this member of the "
+                "sample is a std::array of real numbers: give the metric a member that is a number");
+  if constexpr (has_logits && has_numbers && has_one_label) each_valid_label(metric, prediction, labels, ignored, f);
 }
 
 }}}  // namespace lockstep::train::detail

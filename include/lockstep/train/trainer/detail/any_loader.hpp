@@ -50,18 +50,11 @@ class LoaderAdapter final : public AnyLoader {
       return {};
   }
   void trace(Timeline* timeline) override { trace_loader(loader_, timeline); }
-  void observe() override {
-    if constexpr (requires { loader_.observe(); }) loader_.observe();
-  }
-  data::LoaderStats stats() const override {
-    if constexpr (requires { data::LoaderStats{loader_.stats()}; })
-      return loader_.stats();
-    else
-      return {};
-  }
+  void observe() override { observe_loader(loader_); }
+  data::LoaderStats stats() const override { return stats_of(loader_); }
 
  private:
-  static constexpr bool can_resume = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };
+  static constexpr bool can_resume = ResumesWithinEpochs<Loader>;
 
   Loader& loader_;
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/train/trainer/detail/loads_batches.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
@@ -9,18 +11,36 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Returns whether a model can learn from batches of the type; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loaded>
 consteval bool can_learn_from() {
-  using Context = typename Replica::Context;
-  using Batch = typename Replica::template DeviceBatch<Loaded>;
-  constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
-  static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
-                "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
-                "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result; see "
-                "docs/reference/model.md");
-  static_assert(has_loss || nn::HasPredict<Model, Context, Batch>,
-                "Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context> for the type of "
-                "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
-                "docs/reference/model.md");
-  return has_loss;
+  if constexpr (std::is_void_v<Loaded>) {  // the loader has reported its arguments
+    return false;
+  } else {
+    using Context = typename Replica::Context;
+    using Batch = typename Replica::template DeviceBatch<Loaded>;
+    constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
+    static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
+                  "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
+                  "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result; see "
+                  "docs/reference/model.md");
+    static_assert(has_loss || nn::HasPredict<Model, Context, Batch>,
+                  "Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context> for the type of "
+                  "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
+                  "docs/reference/model.md");
+    return has_loss;
+  }
+}
+
+/// Returns whether a model can be evaluated by these metrics; otherwise a static_assert explains why not.
+template <class Model, class Replica, class Loaded, class... Metrics>
+consteval bool can_evaluate() {
+  if constexpr (can_learn_from<Model, Replica, Loaded>()) {
+    constexpr bool has_predictions = Replica::template has_predictions<Loaded, Metrics...>;
+    static_assert(has_predictions,
+                  "Lockstep: a metric of this evaluation reads predictions, and the model has no predict(context, "
+                  "batch) const that returns them; see docs/reference/model.md");
+    return has_predictions;
+  } else {
+    return false;
+  }
 }
 
 /// Returns whether a trainer's model can be trained with these types; otherwise a static_assert explains why not.

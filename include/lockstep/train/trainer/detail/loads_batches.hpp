@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <optional>
 #include <string>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/timeline.hpp>
+#include <lockstep/data/loader/loader_state.hpp>
+#include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 
@@ -54,4 +57,30 @@ template <class Candidate>
   else
     return loader.steps(split);
 }
+/// Makes a loader observe its workers while it waits, by `observe()`; nothing by default.
+template <class Loader>
+void observe_loader(Loader& loader) {
+  if constexpr (requires { loader.observe(); }) loader.observe();
+}
+/// Returns a loader's counters, by `stats()`; zeros by default.
+template <class Loader>
+[[nodiscard]] data::LoaderStats stats_of(Loader const& loader) {
+  if constexpr (requires { data::LoaderStats{loader.stats()}; })
+    return loader.stats();
+  else
+    return {};
+}
+/// Requires `state_before(split, epoch, step)` and `check(state)`: the loader can resume within an epoch.
+template <class Loader>
+concept ResumesWithinEpochs = requires(Loader const& loader, data::LoaderState const& state) {
+  { loader.state_before(data::Split{}, Index{}, Index{}) } -> std::convertible_to<data::LoaderState>;
+  loader.check(state);
+};
+/// Requires `coming_shapes(split, epoch, step, last_epoch, micro_steps)` and `zeros(shape)`: the shapes of the next
+/// batches are known before samples are read.
+template <class Loader>
+concept KnowsComingShapes = requires(Loader const& loader, data::Split const& split) {
+  loader.zeros(loader.coming_shapes(split, Index{}, Index{}, Index{}, Index{}).front());
+};
+
 }}}  // namespace lockstep::train::detail

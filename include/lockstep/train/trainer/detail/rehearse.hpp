@@ -10,6 +10,7 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
+#include <lockstep/train/trainer/detail/loads_batches.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -52,8 +53,7 @@ template <class Session, class Loader>
                                         [[maybe_unused]] FitOptions const& options,
                                         [[maybe_unused]] parallel::Rehearse makes) {
   using Replica = typename Session::DeviceReplica;
-  if constexpr (!Replica::Space::host_accessible &&
-                requires { loader.coming_shapes(split, Index{}, Index{}, Index{}, Index{}); }) {
+  if constexpr (!Replica::Space::host_accessible && KnowsComingShapes<Loader>) {
     auto const kinds = kinds_of_micro_steps(plan);
     auto const most = std::min(static_cast<std::size_t>(options.shapes_ahead), Replica::max_rehearsals(kinds.size()));
     if (most == 0) return 0;
@@ -65,10 +65,10 @@ template <class Session, class Loader>
     std::vector<decltype(loader.zeros(shapes.front()))> zeros;
     std::vector<typename Loader::Batch> batches;
     for (auto const& shape : shapes) batches.push_back(zeros.emplace_back(loader.zeros(shape)).batch());
-    if constexpr (requires { session.rehearse(std::span(std::as_const(batches)), std::span(kinds), makes); })
-      return session.rehearse(std::span(std::as_const(batches)), std::span(kinds), makes);
+    return session.rehearse(std::span(std::as_const(batches)), std::span(kinds), makes);
+  } else {
+    return 0;
   }
-  return 0;
 }
 
 }}}  // namespace lockstep::train::detail
