@@ -42,14 +42,9 @@ requires(CheckMember<Sample, Indices, Member>::value&&...) struct ColumnTuple<
   using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 
-/// The members of a sample; none if it is no aggregate, so that the message about it is the only error.
-template <class Sample>
-struct MembersOrNone {
-  using type = std::tuple<>;
-};
-template <Aggregate Sample>
-struct MembersOrNone<Sample> {
-  using type = MembersOf<Sample>;
+/// Replaces a sample that is no aggregate, so that the message about it is the only error.
+struct NoSample {
+  int none = 0;
 };
 
 /// Only the addresses of its members are used, to find a member's place from a pointer to member.
@@ -73,7 +68,8 @@ class Columns {
 
  public:
   using Tuple =
-      typename detail::ColumnTuple<Sample, typename detail::MembersOrNone<Sample>::type, Space, sequences>::type;
+      typename detail::ColumnTuple<Sample, MembersOf<std::conditional_t<Aggregate<Sample>, Sample, detail::NoSample>>,
+                                   Space, sequences>::type;
 
   Columns() = default;
   Columns(Index rows, TensorView<Index const, 1, Space> positions, Index epoch) noexcept

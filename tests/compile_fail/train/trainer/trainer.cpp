@@ -6,14 +6,15 @@
 // CASE no_optimizer: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE no_policy: Lockstep: the third argument is no parallel policy
 // CASE policy_forgotten: Lockstep: the third argument is no parallel policy
-// CASE no_predict: Lockstep: a metric of this evaluation reads predictions, and the model has no predict(context,
-// batch) CASE no_loader: Lockstep: the first argument of fit is not a non-const data::DataLoader CASE const_loader:
-// Lockstep: the first argument of fit is not a non-const data::DataLoader CASE no_evaluation_loader: Lockstep: an
-// Evaluation's first argument is not a non-const data::DataLoader CASE no_evaluation: Lockstep: the second argument of
-// fit is neither train::Evaluation CASE no_metric: Lockstep: an argument of Evaluation is no metric CASE
-// step_of_samples: Lockstep: step takes a batch for each device CASE step_of_no_loss: Lockstep: the model has
-// predict(context, batch), but no loss(context, prediction CASE higher: Lockstep: a metric's higher_is_better is
-// `static constexpr bool higher_is_better = false`
+// CASE no_predict: Lockstep: a metric of this evaluation reads predictions, and the model has no predict
+// CASE no_loader: Lockstep: the first argument of fit is not a non-const data::DataLoader
+// CASE const_loader: Lockstep: the first argument of fit is not a non-const data::DataLoader
+// CASE no_evaluation_loader: Lockstep: an Evaluation's first argument is not a non-const data::DataLoader
+// CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
+// CASE no_metric: Lockstep: an argument of Evaluation is no metric
+// CASE step_of_samples: Lockstep: step takes a batch for each device
+// CASE step_of_no_loss: Lockstep: the model has predict(context, batch), but no loss(context, prediction
+// CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
 #include <array>
 #include <span>
 
