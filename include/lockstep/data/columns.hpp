@@ -47,6 +47,10 @@ struct NoSample {
   int none = 0;
 };
 
+/// Result of an expression that a message rejects.
+template <class Column>
+inline Column const no_column{};
+
 /// Only the addresses of its members are used, to find a member's place from a pointer to member.
 template <class Sample>
 inline Sample const prototype{};
@@ -96,7 +100,7 @@ class Columns {
     if constexpr (is_aggregate)
       return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
     else
-      return std::declval<typename detail::ColumnFor<Member, Space, sequences>::type const&>();
+      return detail::no_column<typename detail::ColumnFor<Member, Space, sequences>::type>;
   }
   /// Rejects a member of another struct at compile time.
   template <class Member, class Other>
@@ -105,7 +109,7 @@ class Columns {
     static_assert(std::same_as<Other, Sample>,
                   "Lockstep: batch[&Other::member] names a member of another struct than the batch's samples: use a "
                   "member of the sample type, which is the first type in this line's Columns<Sample, ...>");
-    return std::declval<typename detail::ColumnFor<Member, Space, sequences>::type const&>();
+    return detail::no_column<typename detail::ColumnFor<Member, Space, sequences>::type>;
   }
 
   /// Rejects the name or number of a member at compile time.
