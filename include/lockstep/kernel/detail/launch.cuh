@@ -64,7 +64,7 @@ template <class T>
 #ifdef __CUDACC__
   extern __shared__ uint4 memory[];
 #else
-  auto* const memory = cuda_emulation::Machine::instance().dynamic_shared();
+  auto* const memory = cuda_emulation::dynamic_shared();
 #endif
   return reinterpret_cast<T*>(memory);
 }
