@@ -50,6 +50,10 @@ struct Whole : Least {
   Whole(Policy&, Model const&, nn::ParameterLayout const&, std::span<float const>) {}
   template <class Batch>
   void micro_step(std::span<Batch const>, parallel::MicroStep const&) {}
+  template <class Batch>
+  Index rehearse(std::span<Batch const>, std::span<parallel::MicroStep const>, parallel::Rehearse) {
+    return 0;
+  }
   nn::Loss<HostSpace> update(Optimizer const&, parallel::UpdateSettings const&) { return {}; }
   template <class F>
   void for_each_shard(F&&) {}
@@ -70,17 +74,25 @@ struct NoMicroStep : Whole {
   using Whole::Whole;
   void micro_step(std::vector<int> const&) {}
 };
+struct NoRehearsal : Whole {
+  using Whole::Whole;
+  void rehearse() {}
+};
 struct NoConstants : Least {
   using DeviceReplica = Whole::DeviceReplica;
   NoConstants(Policy&, Model const&, nn::ParameterLayout const&, std::span<float const>) {}
   template <class Batch>
   void micro_step(std::span<Batch const>, parallel::MicroStep const&) {}
+  template <class Batch>
+  Index rehearse(std::span<Batch const>, std::span<parallel::MicroStep const>, parallel::Rehearse) {
+    return 0;
+  }
   nn::Loss<HostSpace> update(Optimizer const&, parallel::UpdateSettings const&) { return {}; }
   template <class F>
   void for_each_shard(F&&) {}
 };
 struct NoConstructor : Whole {};
-static_assert(!is_session<NoUpdate> && !is_session<NoVisit> && !is_session<NoMicroStep>);
+static_assert(!is_session<NoUpdate> && !is_session<NoVisit> && !is_session<NoMicroStep> && !is_session<NoRehearsal>);
 static_assert(!is_session<NoConstants> && !is_session<NoConstructor> && !is_session<int>);
 static_assert(!parallel::ImplementsAnySession<parallel::AnySession>);
 }  // namespace
