@@ -245,10 +245,13 @@ TEST_CASE("if the system refuses a process, the started ranks are ended") {
   NothingLeft const nothing_left;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-  int const lowest = ::dup(0);  // the next descriptor; output, signals, memory and one watch fit below the limit
-  ::close(lowest);
+  // Output, signals, memory and one watch take the next five descriptors, which need not be adjacent: this process
+  // inherits those of the shell.
+  int next[5];
+  for (int& descriptor : next) descriptor = ::dup(0);
+  for (int const descriptor : next) ::close(descriptor);
   rlimit tight = before;
-  tight.rlim_cur = static_cast<rlim_t>(lowest) + 5;
+  tight.rlim_cur = static_cast<rlim_t>(next[4]) + 1;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
   launch::Options options;
   options.nproc = 4;
@@ -260,6 +263,7 @@ TEST_CASE("if the system refuses a process, the started ranks are ended") {
     message = error.what();
   }
   ::setrlimit(RLIMIT_NOFILE, &before);
+  CAPTURE(message);
   CHECK(contains(message, "the system refused to watch rank 1 (pidfd_open): Too many open files"));
 }
 
