@@ -7,8 +7,10 @@
 // CASE sequence_of_array: Lockstep: nn::sequence_of takes a column of std::vector, whole
 // CASE sequence_without_positions: Lockstep: nn::sequence_of takes the positions of the batch's samples
 // CASE input_of_batch: Lockstep: context.input takes a column of the batch
+// CASE constant_context: Lockstep: the context is const, and forward passes change it
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <lockstep/data/columns.hpp>
@@ -27,6 +29,9 @@ struct Sample {
 };
 
 auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> const& batch) {
+#if defined(CASE_constant_context)
+  (void)std::as_const(context).input(batch[&Sample::x].values);
+#endif
 #if defined(CASE_input_of_batch)
   auto const x = context.input(batch);
 #else

@@ -102,6 +102,14 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
                   "Lockstep: context.input takes a column of the batch: context.input(batch[&Sample::member].values)");
     return {};
   }
+  /// Rejects a constant context at compile time.
+  template <class Input>
+  [[nodiscard]] Variable<2> input(Input const&) const {
+    static_assert(sizeof(Input) == 0,
+                  "Lockstep: the context is const, and forward passes change it: declare predict(auto& context, auto "
+                  "const& batch)");
+    return {};
+  }
 
   // ---- backward
 
