@@ -63,7 +63,7 @@ template <class T>
 [[nodiscard]] __device__ T* dynamic_shared() noexcept {
 #ifdef __CUDACC__
   extern __shared__ uint4 memory[];
-#else
+#else  // the tests' emulation of CUDA, whose static variables have a fixed size
   auto* const memory = cuda_emulation::dynamic_shared();
 #endif
   return reinterpret_cast<T*>(memory);
