@@ -16,6 +16,8 @@
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
 // CASE policy_first: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE evaluated_loader: Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none
+// CASE fitted_samples: Lockstep: the first argument of fit is not a non-const data::DataLoader
+// CASE step_of_loader: Lockstep: step takes a batch for each device
 // CASE bare_parameter: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
 // CASE closure_first: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
 // CASE closure_without_context: Lockstep: a backward closure takes the context
@@ -126,7 +128,14 @@ void train(std::vector<Sample> const& samples) {
 #else
   ls::Trainer trainer{Model{}, ls::optim::SGD{}, ls::parallel::SingleDevice{}};
 #endif
+#if defined(CASE_fitted_samples)
+  trainer.fit(samples, {.epochs = 1});
+#else
   trainer.fit(loader, {.epochs = 1});
+#endif
+#if defined(CASE_step_of_loader)
+  trainer.step(loader);
+#endif
 #if defined(CASE_function_as_metric)
   static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, [](auto const&, auto const&) { return 1.0; }}));
 #elif defined(CASE_evaluated_loader)

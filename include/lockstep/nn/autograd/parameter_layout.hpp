@@ -81,11 +81,15 @@ class ParameterLayout {
 
   template <class Node>
   static constexpr bool check_layer() {
-    static_assert(HasParameters<Node>,
+    constexpr bool constant = std::is_const_v<Node>, visited = HasParameters<Node>;
+    static_assert(!constant,
+                  "Lockstep: visit calls each(name, child) with a const child: declare visit(auto&& each) without "
+                  "const, and its layers, too; see docs/reference/model.md");
+    static_assert(constant || visited,
                   "Lockstep: visit calls each(name, child) with a child that is no layer: neither nn::Parameter nor "
-                  "nn::Buffer, and without its own visit(each), such as a number or a std::vector of layers; or it is "
-                  "const; see docs/reference/model.md");
-    return HasParameters<Node>;
+                  "nn::Buffer, and without its own visit(each), such as a number or a std::vector of layers; see "
+                  "docs/reference/model.md");
+    return !constant && visited;
   }
 
   void assign_offsets(Found const& found);

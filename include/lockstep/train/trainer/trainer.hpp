@@ -432,15 +432,16 @@ struct NoPolicy {};  // of a Trainer without a third argument
 template <class Model, class Optimizer, class Policy>
 requires(!(nn::HasParameters<Model> && optim::Optimizer<Optimizer> && parallel::ParallelPolicy<Policy>))  //
     class Trainer<Model, Optimizer, Policy> {
-  static_assert(nn::HasParameters<Model>,
+  static constexpr bool has_parameters = nn::HasParameters<Model>;
+  static_assert(has_parameters,
                 "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
                 "docs/reference/model.md");
   static_assert(
-      !nn::HasParameters<Model> || optim::Optimizer<Optimizer>,
+      !has_parameters || optim::Optimizer<Optimizer>,
       "Lockstep: the second argument is no optimizer: it has no `states`, no `learning_rate` or no step(stream, slice, "
       "scalars); see docs/reference/optimizer.md");
   static_assert(
-      !nn::HasParameters<Model> || !optim::Optimizer<Optimizer> || parallel::ParallelPolicy<Policy>,
+      !has_parameters || !optim::Optimizer<Optimizer> || parallel::ParallelPolicy<Policy>,
       "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
       "see docs/reference/parallel.md");
 

@@ -2,7 +2,7 @@
 // CASE integers: Lockstep: activations are float, double, bfloat16 or float16
 // CASE twice: Lockstep: this model stores its activations in 16 bits already; leave nn::InBfloat16 or nn::InFloat16 out
 // CASE no_layer: Lockstep: visit calls each(name, child) with a child that is no layer
-// CASE const_visit: Lockstep: visit calls each(name, child) with a child that is no layer
+// CASE const_visit: Lockstep: visit calls each(name, child) with a const child
 #include <vector>
 
 #include <lockstep/nn/autograd/context.hpp>

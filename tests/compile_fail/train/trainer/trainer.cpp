@@ -13,6 +13,7 @@
 // CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
 // CASE no_metric: Lockstep: an argument of Evaluation is no metric
 // CASE step_of_samples: Lockstep: step takes a batch for each device
+// CASE predicts_nothing: Lockstep: the model's predict(context, batch) returns nothing
 // CASE step_of_no_loss: Lockstep: the model has predict(context, batch), but no loss(context, prediction
 // CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
 #include <array>
@@ -39,6 +40,9 @@ struct Model {
 #if defined(CASE_other_loss_of_prediction) || defined(CASE_step_of_no_loss)
   double predict(auto&, auto const&) const { return 0; }
   double loss(auto&, double prediction, auto const&) const { return prediction; }
+#elif defined(CASE_predicts_nothing)
+  void predict(auto&, auto const&) const {}
+  auto loss(auto& context, auto const&, auto const&) const { return nn::LossOf<decltype(context)>{}; }
 #elif !defined(CASE_no_forward)
   template <class Context>
 #if defined(CASE_other_loss)

@@ -14,6 +14,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
+/// Batches of an argument that holds none. The trainer checks no model with them.
+struct NoBatches {
+  using value_type = void;
+};
+
 /// Returns the batches of one step: a loader's, a range's (also of data::Collated), or a single batch.
 template <class Batches>
 [[nodiscard]] auto batches_of(Batches const& batches) {
@@ -27,13 +32,14 @@ template <class Batches>
     std::vector<std::remove_cvref_t<decltype(std::span(batches)[0].batch())>> all;
     for (auto const& held : batches) all.push_back(held.batch());
     return all;
-  } else {
-    static_assert(
-        requires { std::span(batches)[0].rows(); },
-        "Lockstep: step takes a batch for each device: what a data::DataLoader's next() returns, a "
-        "data::Collated{data::PadCollate{}, samples}, a batch, or a std::vector of either; see "
-        "docs/how-to/write-your-own-loop.md");
+  } else if constexpr (requires { std::span(batches)[0].rows(); }) {
     return std::span(batches);
+  } else {
+    static_assert(!std::is_same_v<Batches, Batches>,
+                  "Lockstep: step takes a batch for each device: what a data::DataLoader's next() returns, a "
+                  "data::Collated{data::PadCollate{}, samples}, a batch, or a std::vector of either; see "
+                  "docs/how-to/write-your-own-loop.md");
+    return NoBatches{};
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <type_traits>
+#include <utility>
 
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/train/trainer/detail/loads_batches.hpp>
@@ -17,7 +18,16 @@ consteval bool can_learn_from() {
     using Context = typename Replica::Context;
     using Batch = typename Replica::template DeviceBatch<Loaded>;
     constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
-    static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
+    constexpr bool predicts_nothing = [] {
+      if constexpr (nn::HasPredict<Model, Context, Batch>)
+        return std::is_void_v<decltype(std::declval<Model const&>().predict(std::declval<Context&>(),
+                                                                            std::declval<Batch const&>()))>;
+      return false;
+    }();
+    static_assert(has_loss || !predicts_nothing,
+                  "Lockstep: the model's predict(context, batch) returns nothing: return the predictions, which loss "
+                  "and metrics get");
+    static_assert(has_loss || predicts_nothing || !nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
                   "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result; see "
                   "docs/reference/model.md");
@@ -46,13 +56,14 @@ consteval bool can_evaluate() {
 /// Returns whether a trainer's model can be trained with these types; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loader, class Evaluation>
 consteval bool can_fit() {
-  static_assert(LoadsBatches<Loader>,
+  constexpr bool loads = LoadsBatches<Loader>;  // g++ would explain a concept in 15 more lines
+  static_assert(loads,
                 "Lockstep: the first argument of fit is not a non-const data::DataLoader; put a dataset into one: "
                 "data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
   static_assert(is_evaluation<Evaluation>,
                 "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
                 "see docs/reference/trainer.md");
-  if constexpr (LoadsBatches<Loader>)
+  if constexpr (loads)
     return can_learn_from<Model, Replica, typename Loader::Batch>() && is_evaluation<Evaluation>;
   else
     return false;
