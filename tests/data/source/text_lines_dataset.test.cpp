@@ -114,6 +114,10 @@ TEST_CASE("text in another encoding is converted, with its lines") {
   CHECK(lines("h\0\n\0\x3d\xd8\0\xde"s, "utf-16le") == "a:1=h;a:2=\U0001f600;");
   CHECK(lines("\xff\xfeh\0\n\0i\0"s, "utf-16le") == "a:1=h;a:2=i;");  // a byte order mark, which iconv keeps
   CHECK(lines("\x93\xfa\x96\x7b\n", "shift_jis") == "a:1=\u65e5\u672c;");
+  CHECK(lines("cafe", "windows-1258") == "a:1=cafe;");  // iconv holds a letter back that an accent may follow
+  CHECK(lines("caf\ne", "windows-1258") == "a:1=caf;a:2=e;");
+  CHECK(lines("e\xec", "windows-1258") == "a:1=\u00e9;");
+  CHECK(lines("\x82\xa9", "shift_jisx0213") == "a:1=\u304b;");
   CHECK(lines("\xef\xbb\xbf"
               "a\n",
               "utf-8-sig") == "a:1=a;");

@@ -73,17 +73,22 @@ LOCKSTEP_INLINE std::optional<std::size_t> TextDecoder::convert(std::string_view
   auto* from = pending_.data();
   auto left = pending_.size();
   std::array<char, 16384> buffer;
-  std::optional<std::size_t> bad;
-  while (left > 0) {
+  auto const append = [&](char** input, std::size_t* bytes) {
     auto* to = buffer.data();
     auto room = buffer.size();
-    auto const done = ::iconv(static_cast<::iconv_t>(converter_.get()), &from, &left, &to, &room);
-    int const error = errno;
+    auto const done = ::iconv(static_cast<::iconv_t>(converter_.get()), input, bytes, &to, &room);
+    int const error = done == static_cast<std::size_t>(-1) ? errno : 0;
     out.append(buffer.data(), buffer.size() - room);
-    if (done != static_cast<std::size_t>(-1) || error == E2BIG) continue;
+    return error;
+  };
+  std::optional<std::size_t> bad;
+  while (left > 0) {
+    int const error = append(&from, &left);
+    if (error == 0 || error == E2BIG) continue;
     if (error != EINVAL || last) bad = begin_ - left;
     break;
   }
+  if (last && !bad) append(nullptr, nullptr);  // a letter that iconv holds back because an accent may follow
   pending_.erase(0, pending_.size() - left);
   return bad;
 }
