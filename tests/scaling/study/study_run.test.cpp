@@ -43,9 +43,10 @@ TEST_CASE("warm-up epochs are left out of epoch times and rates") {
   // The log says how many samples the first epoch has.
   write_file(folder / "run/metrics.jsonl",
              "{\"kind\":\"step\",\"step\":4,\"epoch\":0,\"samples\":128}\n"
-             "{\"kind\":\"step\",\"step\":9,\"epoch\":1,\"samples\":288}\n{\"kind\":\"st");
+             "{\"kind\":\"step\",\"step\":9,\"epoch\":1,\"samples\":288}\n"
+             "{\"kind\":\"step\",\"step\":10,\"epoch\":0,\"samples\":null}\n{\"kind\":\"st");
   auto const logged = StudyRun::read(folder / "run", 1);
-  CHECK(logged.unread_lines == 1);
+  CHECK(logged.unread_lines == 2);
   CHECK(logged.run.profile.samples_per_second == doctest::Approx((768 - 128) / (0.6 * 0.768)));
 
   auto const all = StudyRun::read(folder / "run", 3);
@@ -76,7 +77,9 @@ TEST_CASE("runs are found below folders, each once, and also those without a res
   write_file(folder / "a/cut/metrics.jsonl",
              "{\"kind\":\"step\",\"step\":1,\"epoch\":0,\"samples\":32,\"samples_per_second\":10.0}\n"
              "{\"kind\":\"step\",\"step\":2,\"epoch\":1,\"samples\":64,\"samples_per_second\":30.0}\n"
-             "{\"kind\":\"step\",\"step\":3,\"epoch\":1,\"samples\":96,\"samples_per_second\":20.0}\n{\"kin");
+             "{\"kind\":\"step\",\"step\":3,\"epoch\":1,\"samples\":96,\"samples_per_second\":20.0}\n"
+             "{\"kind\":\"step\",\"step\":4,\"epoch\":1,\"samples\":128,\"samples_per_second\":\"fast\"}\n"
+             "{\"kind\":\"step\",\"step\":\"5\",\"epoch\":1,\"samples\":160,\"samples_per_second\":20.0}\n{\"kin");
   write_file(folder / "a/failed.entry.json", "{}");
   auto const found = FoundRuns::below({folder / "a", folder / "a/b/finished/", folder / "a/b"});
   CHECK(found.finished == std::vector<std::string>{folder / "a/b/finished"});
@@ -87,7 +90,7 @@ TEST_CASE("runs are found below folders, each once, and also those without a res
   CHECK(cut.name == "cut");
   CHECK(cut.reason ==
         "unfinished; its log reaches step 3 in epoch 2, with a median of 20.0 samples/s; lines of the log that cannot "
-        "be read: 1");
+        "be read: 3");
 
   std::filesystem::create_directories(folder / "empty");
   CHECK_THROWS_WITH_AS(FoundRuns::below({folder / "empty"}), doctest::Contains("there is no run in it or below it"),

@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 namespace detail {
 
-/// Readable lines of a metrics.jsonl.
+/// Readable lines of a metrics.jsonl. The members that a study uses have their types in them.
 struct StepLog {
   std::vector<json::Value> lines;
   Index unread = 0;
@@ -30,6 +30,9 @@ struct StepLog {
         auto value = json::parse(line, "metrics.jsonl");
         static_cast<void>(value.at("kind").string());
         static_cast<void>(value.at("epoch").integer());
+        if (auto const* const step = value.find("step")) static_cast<void>(step->integer());
+        for (auto const* const name : {"samples", "samples_per_second"})
+          if (auto const* const number = value.find(name)) static_cast<void>(number->number());
         lines.push_back(std::move(value));
       } catch (DataError const&) {
         ++unread;
