@@ -106,8 +106,8 @@ TEST_CASE("a policy lets cuDNN compute attention, and the run records which kern
 #endif
   CHECK(fit(on_cudnn(parallel::SingleDevice{})).values == other.values);
   CHECK(fit(on_cudnn(parallel::DataParallel{.devices = 2})).record.gpu.attention_by_cudnn >= 2);
-  // Probabilities and slopes are rounded to 2^-9 of their size in either kernel: a gradient of length at most 2 per step
-  // changes by at most 2^-8 of it, in each of 8 steps of 0.1.
+  // Probabilities and slopes are rounded to 2^-9 of their size in either kernel: a gradient of length at most 2 per
+  // step changes by at most 2^-8 of it, in each of 8 steps of 0.1.
   for (std::size_t i = 0; i < own.values.size(); ++i) CHECK(std::abs(own.values[i] - other.values[i]) <= 8 * 0.1 / 128);
 }
 

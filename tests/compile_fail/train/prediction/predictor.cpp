@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE samples: Lockstep: predict takes a batch; for samples in memory, pass data::Collated{data::PadCollate{}, samples}
+// CASE samples: predict takes a batch; for samples in memory, pass data::Collated{data::PadCollate{}, samples}
 #include <vector>
 
 #include <lockstep/data/collate/collated.hpp>
