@@ -6,7 +6,8 @@
 #include <new>
 #include <string>
 #include <type_traits>
-#include <vector>
+
+#include "sanitized.hpp"
 
 using namespace lockstep;
 
@@ -20,10 +21,14 @@ TEST_CASE("memory that the system refuses is an error with who, how much and the
     }
     return std::string();
   };
-  auto const too_much = refused([] { static_cast<void>(std::vector<char>(std::size_t{1} << 62)); });
+  auto const too_much = refused([] { throw std::bad_alloc(); });
   CHECK(too_much.starts_with("shard.mds: out of memory: it needs at least 3072.0 GiB"));
   CHECK(too_much.find("use a smaller file or a part of it, or raise the limit") != std::string::npos);
-  CHECK(refused([] { throw std::bad_alloc(); }) == too_much);
+  // A sanitizer ends the program instead. If the memory were unused, the compiler might leave the request out.
+#if !LOCKSTEP_SANITIZED
+  void* volatile memory = nullptr;
+  CHECK(refused([&] { memory = ::operator new (std::size_t{1} << 62); }).starts_with("shard.mds: out of memory"));
+#endif
   CHECK(refused([] { static_cast<void>(std::string(std::string().max_size() + 1, 'x')); }).starts_with("shard.mds"));
 }
 

@@ -12,14 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "examples/program.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LOCKSTEP_SANITIZED 1
-#elif defined(__has_feature)
-#define LOCKSTEP_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define LOCKSTEP_SANITIZED 0
-#endif
+#include "sanitized.hpp"
 
 using namespace lockstep_test;
 

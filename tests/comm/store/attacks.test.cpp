@@ -25,13 +25,7 @@
 #include <lockstep/launch/store/store.hpp>
 #include <lockstep/launch/store/store_server.hpp>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LOCKSTEP_SANITIZED 1
-#elif defined(__has_feature)
-#define LOCKSTEP_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define LOCKSTEP_SANITIZED 0
-#endif
+#include "sanitized.hpp"
 
 using namespace lockstep;
 namespace wire = launch::detail;
