@@ -161,6 +161,7 @@ void decode(app::Training<Options>& training, Input const& input, pose_to_text::
   Progress progress(trainer.rank() == 0 ? stdout : nullptr);
   auto const next = [](std::vector<std::int32_t> const& tokens) {
     std::vector<Clip> rows;
+    rows.reserve(tokens.size());
     for (auto const token : tokens) rows.push_back({{}, {}, {token}, {token}});
     return data::Collated{data::RaggedCollate{}, rows};
   };

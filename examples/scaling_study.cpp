@@ -233,6 +233,7 @@ int study(Flags& flags) {
   auto entries = flags.plan.entries(*flags.trainer, processors());
   if (entries.empty()) throw ConfigError("--parallel: names no policy; give several of single, dp, ddp");
   std::vector<app::StudyState> states;
+  states.reserve(entries.size());
   for (auto& entry : entries) states.push_back(app::find_earlier_run(entry, flags.plan.save_dir));
   auto const seconds = print_plan(flags, entries, states);
   if (flags.dry_run) return 0;

@@ -40,7 +40,7 @@ inline SentencePiece trained_tokenizer(std::vector<std::string> const& texts, lo
     if (std::error_code error; fs::exists(file, error)) return SentencePiece::load(file.string());
   } catch (lockstep::DataError const&) {  // damaged, will be replaced
   }
-  auto const pieces = SentencePiece::train(texts, {.vocabulary = vocabulary});
+  auto pieces = SentencePiece::train(texts, {.vocabulary = vocabulary});
   try {
     std::error_code error;
     fs::create_directories(file.parent_path(), error);
@@ -59,7 +59,7 @@ inline SentencePiece choose_tokenizer(lockstep::app::Options const& options, std
                                       std::vector<std::string> const& texts, lockstep::Index vocabulary) {
   auto const start = starting_point(options);
   if (start.empty()) return file.empty() ? trained_tokenizer(texts, vocabulary) : SentencePiece::load(file);
-  auto const saved = SentencePiece::from_text(lockstep::train::load_text(start, "tokenizer"));
+  auto saved = SentencePiece::from_text(lockstep::train::load_text(start, "tokenizer"));
   if (!file.empty() && !(SentencePiece::load(file) == saved))
     throw lockstep::ConfigError("--tokenizer " + file + ": has another vocabulary (" +
                                 std::to_string(SentencePiece::load(file).size()) + " pieces) than " + start + " (" +

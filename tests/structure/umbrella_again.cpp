@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Macros that a user's header may define. Their text is no code, so no header may use these names.
+// NOLINTBEGIN(readability-identifier-naming)
 #define A 1 no code
 #define B 1 no code
 #define C 1 no code
@@ -27,6 +28,7 @@
 #define X 1 no code
 #define Y 1 no code
 #define Z 1 no code
+// NOLINTEND(readability-identifier-naming)
 #include <lockstep/lockstep.hpp>
 
 namespace lockstep_test {

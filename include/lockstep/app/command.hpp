@@ -21,7 +21,7 @@
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/option_descriptor.hpp>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): its own name
 class App;
 class Option;
 }  // namespace CLI

@@ -131,7 +131,7 @@ class OptionVariable {
     auto& value = *static_cast<Field*>(variable);
     if (content.empty()) {
       if constexpr (Plain<Field>::optional) value.reset();
-    } else if constexpr (std::is_floating_point_v<Value>) {
+    } else if constexpr (std::is_floating_point_v<Value>) {  // NOLINT(bugprone-branch-clone): other functions
       value = present(content.number());
     } else if constexpr (std::is_same_v<Value, std::string>) {
       value = present(content.text());

@@ -20,6 +20,7 @@ LOCKSTEP_INLINE ClassNames ClassNames::of_labels(std::vector<std::string> labels
     classes = std::max(classes, *number + 1);
   }
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(classes));
   for (std::int32_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
   return ClassNames(std::move(names));
 }

@@ -173,7 +173,7 @@ class FileArray {
           if (!std::in_range<Value>(numbers[i]))
             file_->fail("has the number " + std::to_string(numbers[i]) + ", which " + NumberType::of<Value>().name() +
                         " cannot hold; convert the file");
-          out[i] = static_cast<Value>(numbers[i]);
+          out[i] = static_cast<Value>(numbers[i]);  // NOLINT(bugprone-signed-char-misuse): it is in range
         }
       }
     } else {

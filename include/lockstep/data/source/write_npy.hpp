@@ -58,7 +58,7 @@ void write_npy(std::string const& path, std::span<Value const> values, std::vect
     if (!write_at(file.get(), {from, bytes}, at)) fail();
     at += bytes;
   };
-  write("\x93NUMPY\x01\x00", 8);
+  write("\x93NUMPY\x01\x00", 8);  // NOLINT(bugprone-string-literal-with-embedded-nul): the size is given
   write(reinterpret_cast<char const*>(&length), sizeof length);
   write(header.data(), header.size());
   write(reinterpret_cast<char const*>(values.data()), values.size_bytes());

@@ -148,6 +148,7 @@ template <class Model, class Batch, class Next>
     chosen = extend(predictor.next(tokens.batch()));
   }
   std::vector<Hypothesis> out;
+  out.reserve(samples.size());
   for (auto const& sample : samples) out.push_back(sample.best());
   return out;
 }

@@ -136,7 +136,7 @@ LOCKSTEP_INLINE std::shared_ptr<SlotProgress> LoaderScheduler::next() {
       LoaderScheduler& scheduler;
       SlotProgress* slot;
       ~Recycle() { scheduler.recycle(slot); }
-    } recycle_after_throw{*this, slot};
+    } recycle_after_throw{*this, slot};  // NOLINT(clang-analyzer-deadcode.DeadStores): its destructor acts
     rethrow(*slot, *shard);
   }
   slot->held = slot->is_complete = true;

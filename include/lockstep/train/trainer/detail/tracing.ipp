@@ -46,6 +46,7 @@ LOCKSTEP_INLINE void Tracing::start() {
   trace_->begin(first_, devices_, session_->kind().on_host);
   recording_ = true;
   std::vector<Timeline*> devices;
+  devices.reserve(static_cast<std::size_t>(trace_->devices()));
   for (int device = 0; device < trace_->devices(); ++device) devices.push_back(&trace_->device(device));
   session_->trace(devices, &trace_->training());
   loader_->trace(&trace_->loading());
