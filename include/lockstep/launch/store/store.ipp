@@ -35,6 +35,7 @@ LOCKSTEP_INLINE std::string Store::request(detail::StoreCall call, std::string_v
   auto const deadline = deadline_in(connection_.address().wait_seconds);
   connection_.send(message_of(call, key, value), deadline);
   if (auto text = answer(deadline, key)) return std::move(*text);
+  ++stale_answers_;
   throw CommunicationError("Store: rank " + std::to_string(connection_.address().rank) + " received no '" +
                            std::string(key) + "' in time from " + connection_.address_text());
 }

@@ -297,13 +297,19 @@ LOCKSTEP_INLINE bool StoreServer::may(detail::StoreConnectionKind kind, detail::
 
 LOCKSTEP_INLINE void StoreServer::answer(Connection& connection, detail::StoreCall call, std::string const& key,
                                          std::string const& value, int members) {
+  // The rank has given up an earlier `get`. Each call gets one answer, in the order of the calls.
+  if (std::exchange(connection.waiting, false)) {
+    --waiting_;
+    reply(connection, detail::StoreReply::done, {});
+  }
   switch (call) {
     case detail::StoreCall::set:
       if (!store(connection, key, value)) return;
       reply(connection, detail::StoreReply::done, {});
       return answer_waiting();
     case detail::StoreCall::get:
-      waiting_ += !std::exchange(connection.waiting, true);
+      connection.waiting = true;
+      ++waiting_;
       connection.key = key;
       return answer_waiting();
     case detail::StoreCall::add: {
