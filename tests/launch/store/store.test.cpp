@@ -448,6 +448,40 @@ TEST_CASE("an address that does not answer is distinguished from a store that wa
                        doctest::Contains("has not answered rank 1; it is another program"), ConfigError);
 }
 
+TEST_CASE("a client that the system connects to itself has found no store, and leaves the port free") {
+  FileDescriptor const file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof name;
+  REQUIRE(::bind(file.get(), reinterpret_cast<sockaddr*>(&name), bytes) == 0);
+  REQUIRE(::getsockname(file.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+  REQUIRE(::connect(file.get(), reinterpret_cast<sockaddr*>(&name), bytes) == 0);
+  CHECK(launch::detail::is_connected_to_itself(file));
+  StoreServer const server({.job = 7, .size = 1});
+  CHECK_FALSE(launch::detail::is_connected_to_itself(connected_to(server)));
+
+  // Nothing listens at this port. The system gives even ports to clients first, and odd ones to servers.
+  std::uint16_t port = 0;
+  while (port == 0) {
+    auto const even = static_cast<std::uint16_t>(StoreServer({.job = 7, .host = "127.0.0.1"}).port() & ~1);
+    try {
+      port = StoreServer({.job = 7, .port = even, .host = "127.0.0.1"}).port();
+    } catch (ConfigError const&) {  // in use
+    }
+  }
+  std::string other_answers;
+  for (int i = 0; i < 20'000; ++i) {  // the system tries all source ports within some thousand connections
+    try {
+      StoreConnection const connection({"127.0.0.1", port, 7, 0, 1, 0}, StoreConnectionKind::requests, 0);
+    } catch (ConfigError const& error) {
+      if (std::string(error.what()).find("Connection refused") == std::string::npos) other_answers = error.what();
+    }
+  }
+  CHECK(other_answers == "");
+  CHECK(StoreServer({.job = 7, .size = 1, .port = port, .host = "127.0.0.1"}).port() == port);
+}
+
 TEST_CASE("answers of another service are refused, and unknown host names are reported") {
   OtherServer const other;
   std::thread server([&] {

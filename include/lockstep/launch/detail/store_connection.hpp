@@ -38,6 +38,10 @@ struct StoreAddress {
   std::string secret = {};      ///< of the run; empty: accepts a store that does not prove that it is this run's
 };
 
+/// Returns whether a socket is connected to itself. The system may do this if nothing listens at a port from the range
+/// that it also gives to clients.
+[[nodiscard]] bool is_connected_to_itself(FileDescriptor const& file) noexcept;
+
 /// The store refuses this rank.
 struct StoreRefusal : ConfigError {
   using ConfigError::ConfigError;

@@ -4,6 +4,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
+LOCKSTEP_INLINE bool is_connected_to_itself(FileDescriptor const& file) noexcept {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
+  return ::getsockname(file.get(), reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
+         ::getpeername(file.get(), reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0 && own_bytes == peer_bytes &&
+         std::memcmp(&own, &peer, own_bytes) == 0;
+}
+
 LOCKSTEP_INLINE StoreConnection::StoreConnection(StoreAddress address, StoreConnectionKind kind)
     : address_(std::move(address)) {
   auto const deadline = deadline_in(address_.join_seconds);
@@ -186,6 +194,11 @@ LOCKSTEP_INLINE bool StoreConnection::connect_to(int family, sockaddr const* add
       error = ETIMEDOUT;
     else if (::getsockopt(file.get(), SOL_SOCKET, SO_ERROR, &error, &error_bytes) != 0)
       error = errno;
+  }
+  if (error == 0 && is_connected_to_itself(file)) {
+    linger const reset{1, 0};  // else the port stays in use, and the store cannot listen at it
+    ::setsockopt(file.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    error = ECONNREFUSED;
   }
   if (error != 0) {
     connect_error_ = std::strerror(error);
