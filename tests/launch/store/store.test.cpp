@@ -5,6 +5,7 @@
 
 #include <lockstep/launch/store/store_server.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -264,6 +265,36 @@ TEST_CASE("a server that does not read for a while is waited for, up to a limit"
     server.join();
     if (reads) CHECK(taken > 16 * launch::detail::max_store_bytes);
   }
+}
+
+TEST_CASE("nothing follows a message that was sent in part") {
+  OtherServer const other;
+  std::atomic<bool> continues{false};
+  std::string taken;
+  std::thread server([&] {
+    FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
+    auto const acceptance = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {},
+                                                          launch::detail::StoreHandshake::acceptance());
+    (void)::send(peer.get(), acceptance.data(), acceptance.size(), MSG_NOSIGNAL);
+    while (!continues) ::usleep(1000);
+    char buffer[16384];
+    for (ssize_t got = 1; got > 0; taken.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(got, 0))))
+      got = ::recv(peer.get(), buffer, sizeof buffer, 0);
+  });
+  {
+    Store store({"127.0.0.1", other.port(), 7, 0, 1, 5, 0.2, 2});
+    std::string const large(launch::detail::max_store_bytes, 'x');
+    auto const give = [&] {
+      for (int i = 0; i < 64; ++i) store.contribute("large", large, 1);
+    };
+    CHECK_THROWS_WITH_AS(give(), doctest::Contains("it accepts nothing"), CommunicationError);
+    continues = true;
+    ::usleep(50'000);
+    CHECK_THROWS_WITH_AS(store.set("name", "value"), doctest::Contains("has lost the store"), CommunicationError);
+  }
+  server.join();
+  CHECK(taken.find("name") == std::string::npos);
+  CHECK(taken.find('x') != std::string::npos);
 }
 
 TEST_CASE("a stopped server does not name missing ranks; its later messages answer no other request") {

@@ -104,10 +104,12 @@ LOCKSTEP_INLINE void StoreConnection::answer_challenge(Message const& message, S
 }
 
 LOCKSTEP_INLINE void StoreConnection::send(std::string_view bytes, Deadline deadline) {
-  for (;;) {
+  for (auto const all = bytes.size();;) {
     bytes.remove_prefix(send_some(bytes));
     if (bytes.empty()) return;
-    if (!writable(file_.get(), deadline)) throw_lost("it accepts nothing");
+    if (writable(file_.get(), deadline)) continue;
+    if (bytes.size() < all) ::shutdown(file_.get(), SHUT_RDWR);  // the store would take the next message for the rest
+    throw_lost("it accepts nothing");
   }
 }
 
