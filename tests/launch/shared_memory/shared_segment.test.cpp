@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -56,6 +57,20 @@ TEST_CASE("threads use small pages if a limit refuses unused memory") {
   ::setrlimit(RLIMIT_DATA, &before);
   CHECK(segment->descriptor() >= 0);
   check_is_zeroed_and_forgets(*segment);
+}
+
+TEST_CASE("locked pages are zeroed, which the system does not take back") {
+  for (auto const& segment : {SharedSegment::between_threads(2, 11), SharedSegment::between_processes(2, 11)}) {
+    auto* const data = segment->data() + place;
+    if (::mlock(data, page) != 0) {
+      MESSAGE("not tested: the system refuses to lock a page");
+      return;
+    }
+    std::memset(data, 7, 2 * page);
+    segment->release_pages(data, page);
+    CHECK(data[5] == std::byte{0});
+    CHECK(data[page] == std::byte{7});
+  }
 }
 
 TEST_CASE("processes share memory at any mapping address, and it is closed on exec") {

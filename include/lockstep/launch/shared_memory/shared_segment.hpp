@@ -51,7 +51,7 @@ class SharedSegment {
   /// Returns the object that a rank's communicators share for the whole run. The first of them creates it.
   [[nodiscard]] std::shared_ptr<void>& shared_object(int rank) noexcept;
 
-  /// Returns pages to the system; they read as zeros afterwards. Both arguments must be multiples of the page size.
+  /// Zeroes pages and, if it can, returns them to the system. Both arguments must be multiples of the page size.
   void release_pages(std::byte* begin, std::size_t length) const noexcept;
 
   /// Largest relevant page size: huge pages may back memory that is aligned to it.

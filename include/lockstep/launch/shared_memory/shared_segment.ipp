@@ -43,7 +43,8 @@ LOCKSTEP_INLINE std::shared_ptr<void>& SharedSegment::shared_object(int rank) no
 }
 
 LOCKSTEP_INLINE void SharedSegment::release_pages(std::byte* begin, std::size_t length) const noexcept {
-  ::madvise(begin, length, file_ < 0 ? MADV_DONTNEED : MADV_REMOVE);
+  // The system does not take back locked pages (mlock), and some sandboxes refuse the call.
+  if (::madvise(begin, length, file_ < 0 ? MADV_DONTNEED : MADV_REMOVE) != 0) std::memset(begin, 0, length);
 }
 
 LOCKSTEP_INLINE std::shared_ptr<SharedSegment> SharedSegment::create(int file, int size, std::uint64_t job) {
