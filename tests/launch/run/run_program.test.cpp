@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/launch/run/run_program.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,12 @@ TEST_CASE("remaining child processes of a program are not waited for") {
   auto const began = Clock::seconds();
   CHECK(run("sleep 30 & echo done").end.exit_code == 0);
   CHECK(Clock::seconds() - began < 20);
+}
+
+TEST_CASE("a child process that writes without end does not delay the program's end") {
+  auto const ran = run("yes & echo done");
+  CHECK(ran.end.exit_code == 0);
+  CHECK(std::find(ran.lines.begin(), ran.lines.end(), "1 done") != ran.lines.end());
 }
 
 TEST_CASE("a program that cannot be started is named") {

@@ -34,6 +34,9 @@ namespace detail {
 /// One output stream of a child process, split into lines.
 class ChildStream {
  public:
+  static constexpr std::size_t max_pipe_bytes = std::size_t{1} << 20;  // largest pipe of a user without privileges
+  static constexpr std::size_t read_bytes = 4096;                      // most bytes of one `read_lines`
+
   /// @throws ConfigError if the system cannot create a pipe
   ChildStream();
   [[nodiscard]] int write_end() const noexcept { return write_.get(); }
@@ -44,7 +47,7 @@ class ChildStream {
   /// Passes on each complete line. Returns false if there was nothing to read.
   template <class Function>
   bool read_lines(Function&& line) {
-    char bytes[4096];
+    char bytes[read_bytes];
     auto const count = open_ ? ::read(read_.get(), bytes, sizeof bytes) : 0;
     if (count == 0) open_ = false;
     if (count <= 0) return false;

@@ -61,7 +61,9 @@ LOCKSTEP_INLINE ProgramEnd run_program(std::vector<std::string> const& arguments
     ended = ::wait4(pid, &status, WNOHANG, &usage);
   }
   end.seconds = Clock::seconds() - began;
-  while (drain()) {
+  // A process that is left running may never stop writing: read what the pipes can hold.
+  for (std::size_t turns = detail::ChildStream::max_pipe_bytes / detail::ChildStream::read_bytes; turns > 0 && drain();
+       --turns) {
   }
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].end_line(forward_from(i));
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
