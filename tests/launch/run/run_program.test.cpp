@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/launch/run/run_program.hpp>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -63,6 +65,21 @@ TEST_CASE("a child process that writes without end does not delay the program's 
   auto const ran = run("yes & echo done");
   CHECK(ran.end.exit_code == 0);
   CHECK(std::find(ran.lines.begin(), ran.lines.end(), "1 done") != ran.lines.end());
+}
+
+TEST_CASE("an exit code that the system does not tell is an error, after all output") {
+  struct sigaction ignored {
+  }, before{};
+  ignored.sa_handler = SIG_IGN;
+  REQUIRE(::sigaction(SIGCHLD, &ignored, &before) == 0);
+  std::string output;
+  auto const start = [&] {
+    static_cast<void>(launch::run_program({"/bin/sh", "-c", "echo broken >&2; exit 3"},
+                                          [&](int, std::string const& line) { output = line; }));
+  };
+  CHECK_THROWS_WITH_AS(start(), doctest::Contains("/bin/sh: its exit code is unknown"), ConfigError);
+  ::sigaction(SIGCHLD, &before, nullptr);
+  CHECK(output == "broken");
 }
 
 TEST_CASE("a program that cannot be started is named") {

@@ -76,7 +76,7 @@ class ChildStream {
 /// line it writes. Stream 1 is standard output, 2 is standard error. Does not wait for processes that the program
 /// leaves running.
 /// @param arguments the program's path, followed by its arguments
-/// @throws ConfigError if the program cannot be started
+/// @throws ConfigError if the program cannot be started, or if its exit code is unknown since SIGCHLD is ignored
 ProgramEnd run_program(std::vector<std::string> const& arguments,
                        std::function<void(int, std::string const&)> const& line);
 

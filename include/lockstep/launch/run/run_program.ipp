@@ -51,7 +51,8 @@ LOCKSTEP_INLINE ProgramEnd run_program(std::vector<std::string> const& arguments
   };
   int status = 0;
   rusage usage{};
-  for (pid_t ended = 0; ended == 0;) {
+  pid_t ended = 0;
+  while (ended == 0) {
     pollfd polled[2] = {};
     for (std::size_t i = 0; i < streams.size(); ++i)
       polled[i] = {streams[i].is_open() ? streams[i].read_end() : -1, POLLIN, 0};
@@ -66,6 +67,10 @@ LOCKSTEP_INLINE ProgramEnd run_program(std::vector<std::string> const& arguments
        --turns) {
   }
   for (std::size_t i = 0; i < streams.size(); ++i) streams[i].end_line(forward_from(i));
+  if (ended < 0)
+    throw ConfigError(arguments[0] +
+                      ": its exit code is unknown, because this process ignores SIGCHLD or waits for all its children "
+                      "elsewhere; start it with the default effect of SIGCHLD");
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   end.peak_resident_bytes = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
   return end;
