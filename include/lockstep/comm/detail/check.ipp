@@ -44,7 +44,7 @@ LOCKSTEP_INLINE void check(CollectiveOperation const& operation, int rank, int r
   if (operation.count < 0)
     refuse_operation("the operation has " + std::to_string(operation.count) + " elements; it needs 0 or more");
   check_counts(operation, ranks);
-  check_memory(operation, operation.data, operation.collective == Collective::barrier ? 0 : operation.count, "data");
+  check_memory(operation, operation.data, largest_part(operation), "data");
   if (has_separate_input(operation.collective))
     check_memory(operation, operation.in, part_elements(operation, rank) * input_parts(operation, ranks), "in");
   if (reduces(operation.collective)) check_reduction(operation);
