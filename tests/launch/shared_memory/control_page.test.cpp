@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include <lockstep/core/error.hpp>
+
 using namespace lockstep::launch;
 
 TEST_CASE("zeroed memory is a page without ranks and failures") {
@@ -39,6 +41,15 @@ TEST_CASE("the first failure is kept") {
   CHECK(page->describe(1) == "rank 1 ended with exit code 3");
   CHECK(page->has_reported_error(0));
   for (int const rank : {1, 2, 3}) CHECK_FALSE(page->has_reported_error(rank));
+}
+
+TEST_CASE("the longest error of a rank is kept whole, with the remedy at its end") {
+  auto const page = std::make_unique<ControlPage>();
+  lockstep::ConfigError const error("rank 1: " + std::string(1900, 'x') + "; name another file");
+  page->end(1, 2, 0, error.what());
+  CHECK(page->describe(1) == "rank 1: " + std::string(1900, 'x') + "; name another file");
+  page->end(2, 1, 0, lockstep::ConfigError(std::string(3000, 'y') + "; the remedy").what());
+  CHECK(page->describe(2).ends_with("; the remedy"));
 }
 
 TEST_CASE("if two threads of a rank report its end, the first counts, and the second returns after it is written") {
@@ -91,7 +102,7 @@ TEST_CASE("a long message is truncated, and nothing is written beyond its place"
   auto const page = std::make_unique<ControlPage>();
   page->join(1, 77);
   page->end(0, 1, 0, std::string(10000, 'x'));
-  CHECK(page->describe(0).size() < 600);
+  CHECK(page->describe(0).size() < 2100);
   CHECK(page->describe(0).ends_with("xxx"));
   CHECK(page->describe(1) == "rank 1 (pid 77) is alive");
 }

@@ -465,7 +465,7 @@ TEST_CASE("too long messages and invalid ones close the connection") {
 }
 
 TEST_CASE("an unterminated text of a rank is terminated") {
-  std::string const bytes(1000, 'x');
+  std::string const bytes(4000, 'x');
   CHECK(std::string_view(launch::detail::from_bytes<launch::detail::RankEnd>(bytes).message) ==
         std::string(sizeof(launch::detail::RankEnd::message) - 1, 'x'));
   CHECK(std::string_view(launch::detail::from_bytes<launch::detail::RankArrival>(bytes).host) ==

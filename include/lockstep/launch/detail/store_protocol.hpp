@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/hmac_sha256.hpp>
-#include <lockstep/core/version.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
@@ -32,7 +32,7 @@ StoreNonce new_nonce();
 /// encrypted or signed.
 struct StoreHandshake {
   static constexpr std::uint64_t expected_magic = 0x45524f54534b434c;  // "LCKSTORE"
-  static constexpr std::uint32_t expected_version = 5;
+  static constexpr std::uint32_t expected_version = 6;
   static constexpr std::size_t bytes_of_any_version = 32;  // before the nonce
 
   std::uint64_t magic = expected_magic;
@@ -84,7 +84,7 @@ inline constexpr double max_late_seconds = 0.8;
 /// End of a rank, as it is sent to the others.
 struct RankEnd {
   std::int32_t exit_code = 0, signal = 0;
-  char message[480] = {};
+  char message[max_message_bytes + 1] = {};
   void terminate_string() noexcept { message[sizeof message - 1] = '\0'; }
 };
 /// A rank's host, how often its launcher has restarted it and, from rank 0, the run's number.

@@ -114,7 +114,7 @@ LOCKSTEP_INLINE ConfigError ended_early(StoreConnection::Message const& notifica
   bool const has_message = notification.type == StoreReply::rank_ended && how.message[0] != '\0';
   return ConfigError("launch: rank " + std::to_string(notification.rank) +
                      " joined and ended before all ranks had joined" +
-                     (has_message ? ": " + peer_text(how.message) : "; see its own message"));
+                     (has_message ? ": " + peer_text(how.message, max_message_bytes) : "; see its own message"));
 }
 
 LOCKSTEP_INLINE int run_multi_host_rank(Environment const& place, Options const& options,

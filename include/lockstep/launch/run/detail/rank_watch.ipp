@@ -8,7 +8,7 @@ LOCKSTEP_INLINE void record_notification(ControlPage& control, int rank, StoreCo
   if (message.rank < 0 || message.rank >= control.head.size || message.rank == rank) return;
   if (message.type == StoreReply::rank_ended) {
     auto const how = from_bytes<RankEnd>(message.value);
-    control.end(message.rank, how.exit_code, how.signal, peer_text(how.message));
+    control.end(message.rank, how.exit_code, how.signal, peer_text(how.message, max_message_bytes));
   } else if (message.type == StoreReply::rank_lost) {
     control.mark_lost(message.rank);
   }
@@ -41,6 +41,7 @@ LOCKSTEP_INLINE void RankWatch::send_end() noexcept {
   if (!store_ || end_sent_.exchange(true)) return;  // as ControlPage::end_itself
   auto const& record = control_[rank_];
   RankEnd how{record.exit_code, record.signal, {}};
+  static_assert(sizeof how.message == sizeof record.message);
   std::memcpy(how.message, record.message, sizeof how.message);
   try {
     store_->send(StoreCall::ended, {}, as_bytes(how));

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <lockstep/core/version.hpp>
+#include <lockstep/core/error.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
@@ -28,9 +28,9 @@ struct RankRecord {
   std::atomic<bool> lost_rank_zero;  ///< it ended because rank 0 stalled, which may not receive this
   char host[64];
   // The rest is valid, and constant, once the state is `ended` or `failed`.
-  std::int32_t exit_code;  ///< the rank's exit code
-  std::int32_t signal;     ///< the signal that killed it, or 0
-  char message[480];       ///< its error message, or empty
+  std::int32_t exit_code;               ///< the rank's exit code
+  std::int32_t signal;                  ///< the signal that killed it, or 0
+  char message[max_message_bytes + 1];  ///< its error message, or empty
 
   void set_message(std::string_view text) noexcept { message[text.copy(message, sizeof message - 1)] = '\0'; }
 
