@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
@@ -35,6 +36,32 @@ consteval std::size_t count_lengths() {
     return 0;
   }
 }
+
+template <class Value>
+constexpr void mark_strings(bool*& out);
+
+template <class... Member>
+constexpr void mark_strings_of(std::tuple<Member&...>*, bool*& out) {
+  (mark_strings<Member>(out), ...);
+}
+
+template <class Value>
+constexpr void mark_strings(bool*& out) {
+  if constexpr (variable_length<Value>) {
+    *out++ = std::is_same_v<Value, std::string>;
+  } else if constexpr (Aggregate<Value>) {
+    mark_strings_of(static_cast<MembersOf<Value>*>(nullptr), out);
+  }
+}
+
+/// Whether each length of a sample's extent is the length of a string.
+template <class Sample>
+inline constexpr auto is_string_length = [] {
+  std::array<bool, count_lengths<Sample>()> out{};
+  auto* next = out.data();
+  mark_strings<Sample>(next);
+  return out;
+}();
 
 template <class Value>
 void measure(Value const& member, Index*& out) noexcept {

@@ -816,6 +816,27 @@ TEST_CASE("a sample too long for its row fails alone: by name, skipped or substi
   CHECK(substituting.next().rows() == 8);
 }
 
+namespace {
+
+struct Note {
+  std::string text;
+};
+struct Titled {
+  std::string title;
+  std::vector<std::int32_t> tokens;
+  Note note;
+};
+
+}  // namespace
+
+TEST_CASE("a string may be longer than the rows of padded members, which alone must fit") {
+  std::vector<Titled> const samples{{"a title", {1, 2}, {"a note of some length"}}, {"", {1, 2, 3, 4, 5}, {}}};
+  data::DataLoader loader{data::InMemoryDataset{samples}, data::SequentialSampler{}, data::PadCollate{.length = 4}};
+  loader.start({}, 0, 0, 1);
+  CHECK(loader.next().batches()[0][&Titled::title][0] == "a title");
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("the sample has length 5"), DataError);
+}
+
 TEST_CASE("a batch released while its loader restarts is not given twice") {
   struct Gated {
     std::atomic<bool>* reading;

@@ -34,12 +34,13 @@ struct PadCollate {
   template <class Source, class Space>
   using Batch = Columns<SampleOf<Source>, Space>;
 
-  /// Checks whether a sample fits before its batch is laid out, so that only this sample fails or is skipped.
-  /// @throws DataError if a sample's length is above `length`
-  template <std::size_t count>
-  void check(std::array<Index, count> const& lengths) const {
-    for (auto const each : lengths)
-      if (length > 0 && each > length) refuse(each);
+  /// Checks whether a sample fits before its batch is laid out, so that only this sample fails or is skipped. Strings
+  /// have any length, because they are not padded.
+  /// @throws DataError if the length of a padded member is above `length`
+  template <class Sample>
+  void check(SampleExtent<Sample> const& extent) const {
+    for (std::size_t i = 0; i < extent.count; ++i)
+      if (length > 0 && extent.lengths[i] > length && !detail::is_string_length<Sample>[i]) refuse(extent.lengths[i]);
   }
 
   /// Returns the lengths of the rows of a batch whose largest lengths are `longest`.

@@ -153,8 +153,7 @@ struct BatchMaker {
     for (int attempt = 0;; ++attempt) {
       try {
         if (!shard.read(worker.reader, row, key)) return false;
-        auto const& lengths = shard.extents[k].lengths;
-        if constexpr (requires { collate.check(lengths); }) collate.check(lengths);
+        if constexpr (requires { collate.check(shard.extents[k]); }) collate.check(shard.extents[k]);
         return true;
       } catch (std::bad_alloc const&) {
         throw;
