@@ -18,6 +18,7 @@
 #include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
+#include <lockstep/data/sampler/token_budget_sampler.hpp>
 
 #include "no_threads.hpp"
 
@@ -132,6 +133,40 @@ TEST_CASE("a substitute that fails when it is written is itself substituted") {
   auto const seen = epoch_of(Half{}, {.batch_size = 4, .workers = 1, .on_failure = data::OnFailure::substitute});
   REQUIRE(seen.size() == 60);
   for (auto const& row : seen) CHECK(row.label % 2 == 1);
+}
+
+TEST_CASE("a substitute comes from its row's batch, also in batches that repeat to fill a micro-step") {
+  struct Texts {
+    Index broken;
+    Index size() const { return 34; }
+    Sample get(Index i) const {
+      if (i == broken) throw std::runtime_error("file is gone");
+      return {std::vector<std::int32_t>(i < 32 ? 2 : 16), static_cast<int>(i)};
+    }
+  };
+  std::vector<std::int32_t> lengths(34, 2);
+  lengths[32] = lengths[33] = 16;  // a batch of its own for each
+  data::TokenBudgetSampler const sampler{.lengths = lengths, .tokens = 16, .min_batches = 1};
+  REQUIRE(sampler.over(Texts{0}).batches() == 6);
+  data::Split const split{0, 4, 4};  // two batches of the second micro-step repeat
+  Index over_budget = 0;
+  for (Index broken = 0; broken < 34; ++broken) {
+    data::DataLoader loader{Texts{broken},
+                            sampler,
+                            data::PadCollate{},
+                            {.workers = 0, .tail = data::Tail::pad, .on_failure = data::OnFailure::substitute}};
+    for (Index epoch = 0; epoch < 5; ++epoch) {
+      loader.start(split, epoch, 0, epoch + 1);
+      for (Index step = 0; step < 2; ++step) {
+        try {
+          auto const held = loader.next();
+          for (auto const& batch : held.batches()) over_budget += batch[&Sample::tokens].values.size() > 16;
+        } catch (DataError const&) {  // no other sample in the batch
+        }
+      }
+    }
+  }
+  CHECK(over_budget == 0);
 }
 
 TEST_CASE("an allocation failure is not a sample failure") {

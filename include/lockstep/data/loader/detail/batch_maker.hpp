@@ -179,7 +179,7 @@ struct BatchMaker {
     auto const epoch = job.slot->epoch;
     auto position = random_below(order.size());
     if constexpr (BatchOrder<OrderType>) {
-      auto const batch = job.shard->positions[k] / order.max_rows();
+      auto const batch = job.shard->positions[k] / order.max_rows() % order.batches();  // Tail::pad repeats batches
       if (auto const rows = order.rows(epoch, batch); rows > 1)
         position = batch * order.max_rows() + random_below(rows);
     }
