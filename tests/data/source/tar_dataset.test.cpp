@@ -316,6 +316,12 @@ TEST_CASE("a symbolic link has the bytes of its target file, which must precede 
   REQUIRE(tar.size() == 3);
   CHECK(text(tar.get(1).at("jpg")) == "image");
   CHECK(text(tar.get(2).at("jpg")) == "image");
+  // `tar -C folder -cf a.tar .` writes each path with "./".
+  auto const whole_folder =
+      archive.open(member("./a/1.jpg", "image") + link("./a/2.jpg", "1.jpg") + link("./b/3.jpg", "../a/2.jpg") + end);
+  REQUIRE(whole_folder.size() == 3);
+  CHECK(text(whole_folder.get(1).at("jpg")) == "image");
+  CHECK(text(whole_folder.get(2).at("jpg")) == "image");
   CHECK_THROWS_WITH_AS(archive.open(link("1.jpg", "/data/1.jpg") + end),
                        doctest::Contains("holds \"1.jpg\" as a symbolic link to \"/data/1.jpg\", which does not come "
                                          "before it; write the archive with --dereference"),

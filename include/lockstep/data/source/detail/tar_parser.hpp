@@ -43,6 +43,8 @@ class TarParser {
   /// Returns the text of a header that holds the next member's long name.
   [[nodiscard]] std::string name_at(std::uint64_t data, std::uint64_t bytes) const;
   std::string name(std::string const& header) const;
+  /// Returns a path without "." and "//", which programs write in different ways: "./a" and "a" are one file.
+  static std::string normal(std::string const& path);
   static std::string field(std::string const& header, std::size_t at, std::size_t size);
   /// Parses records "LENGTH KEY=VALUE\n".
   void pax(std::string_view text);

@@ -70,11 +70,10 @@ LOCKSTEP_INLINE std::string TarParser::name_at(std::uint64_t data, std::uint64_t
 LOCKSTEP_INLINE void TarParser::add_link(std::string const& header) {
   bool const is_symbolic = header[156] == '2';
   if (next_link_.empty()) next_link_ = field(header, 157, 100);
-  if (is_symbolic && !next_link_.starts_with('/')) {
-    auto const folder = std::filesystem::path(name(header)).parent_path();
-    next_link_ = (folder / next_link_).lexically_normal().string();
-  }
-  for (; named_ < entries_.size(); ++named_) by_name_[entries_[named_].name] = named_;  // the last one counts
+  if (is_symbolic && !next_link_.starts_with('/'))
+    next_link_ = (std::filesystem::path(name(header)).parent_path() / next_link_).string();
+  next_link_ = normal(next_link_);
+  for (; named_ < entries_.size(); ++named_) by_name_[normal(entries_[named_].name)] = named_;  // the last one counts
   if (auto const found = by_name_.find(next_link_); found != by_name_.end()) {
     auto const& target = entries_[found->second];
     return entries_.push_back({name(header), target.offset, target.bytes});
@@ -89,6 +88,11 @@ LOCKSTEP_INLINE std::string TarParser::name(std::string const& header) const {
   bool const has_prefix = header.compare(257, 6, std::string_view("ustar\0", 6)) == 0;
   auto const prefix = has_prefix ? field(header, 345, 155) : std::string();
   return prefix.empty() ? field(header, 0, 100) : prefix + "/" + field(header, 0, 100);
+}
+
+LOCKSTEP_INLINE std::string TarParser::normal(std::string const& path) {
+  bool const is_normal = path.find("./") == std::string::npos && path.find("//") == std::string::npos;
+  return is_normal ? path : std::filesystem::path(path).lexically_normal().string();
 }
 
 LOCKSTEP_INLINE std::string TarParser::field(std::string const& header, std::size_t at, std::size_t size) {
