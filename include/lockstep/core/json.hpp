@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/out_of_memory.hpp>
@@ -98,6 +99,19 @@ class Parser {
 /// @throws DataError with name, line and column
 [[nodiscard]] Value parse(std::string_view text, std::string_view name = "json",
                           LoneSurrogates lone = LoneSurrogates::refuse);
+
+/// Returns f(), which reads the parsed value of a file. Adds the file's name to the errors of Value, which does not
+/// know it.
+/// @throws DataError with the name; other exceptions of f unchanged
+template <class Function>
+decltype(auto) with_file_name(std::string const& name, Function&& f) {
+  try {
+    return f();
+  } catch (DataError const& error) {
+    if (!std::string_view(error.what()).starts_with("json: ")) throw;
+    throw DataError(name + ": " + error.what());
+  }
+}
 
 }}}  // namespace lockstep::json
 

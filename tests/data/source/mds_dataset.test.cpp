@@ -168,6 +168,14 @@ TEST_CASE("unreadable files are refused by name") {
   refused_shard(with_offset(2, 10), "has a table of samples that does not fit");
   write_file(folder / "index.json", R"({"version":3,"shards":[]})");
   CHECK_THROWS_WITH_AS(data::MdsDataset(folder.path().string()), doctest::Contains("MDS version 3"), DataError);
+  auto const refused_index = [&](char const* text, char const* why) {
+    write_file(folder / "index.json", text);
+    auto const message = folder / "index.json" + ": json: " + why;
+    CHECK_THROWS_WITH_AS(data::MdsDataset(folder.path().string()), doctest::Contains(message.c_str()), DataError);
+  };
+  refused_index("[]", "an object is needed, not array");
+  refused_index(R"({"version":"2"})", "an integer is needed, not string");
+  refused_index(R"({"version":2,"shards":[{}]})", "there is no member \"raw_data\"");
   write_file(folder / "index.json", R"({"version":2,"shards")");
   CHECK_THROWS_AS(data::MdsDataset(folder.path().string()), DataError);
 

@@ -71,7 +71,8 @@ TEST_CASE("damaged files and missing tensors are refused") {
   refused(R"({"dtype":"F32","shape":[-4],"data_offsets":[0,16]})", "no memory can hold");
   refused(R"({"dtype":"F32","shape":[4611686018427387904,8],"data_offsets":[0,16]})", "no memory can hold");
   refused(R"({"dtype":"F32","shape":[],"data_offsets":[0,4]})", "a single number");
-  refused(R"({"shape":[4],"data_offsets":[0,16]})", "dtype");
+  refused(R"({"shape":[4],"data_offsets":[0,16]})", "a.safetensors: json: there is no member \"dtype\"");
+  refused(R"({"dtype":"U8","shape":[16],"data_offsets":[0,16]},"y":1)", "a.safetensors: json: an object is needed");
   CHECK_THROWS_AS(file.open(little<std::uint64_t>(~0ull) + "{}", "x"), DataError);
   auto const y = [](char const* offsets) {
     return R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},"y":{"dtype":"U8","shape":[4],"data_offsets":)" +

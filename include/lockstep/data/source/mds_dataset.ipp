@@ -9,11 +9,13 @@ LOCKSTEP_INLINE MdsDataset::MdsDataset(std::string const& folder, MdsCheck check
   auto const path = folder + "/index.json";
   detail::DataFile const file(path);
   auto const index = json::parse(file.read_claimed_text(0, file.size(), detail::max_index_bytes, "the index"), path);
-  if (auto const version = index.at("version").integer(); version != 2)
-    file.fail("is of MDS version " + std::to_string(version) + "; version 2 can be read");
-  auto const& shards = index.at("shards").array();
-  shared->fingerprint = mix(file.fingerprint(), shards.size());
-  for (auto const& shard : shards) add(*shared, folder, shard, check, shards.size() <= max_open_shards);
+  json::with_file_name(path, [&] {
+    if (auto const version = index.at("version").integer(); version != 2)
+      file.fail("is of MDS version " + std::to_string(version) + "; version 2 can be read");
+    auto const& shards = index.at("shards").array();
+    shared->fingerprint = mix(file.fingerprint(), shards.size());
+    for (auto const& shard : shards) add(*shared, folder, shard, check, shards.size() <= max_open_shards);
+  });
   if (shared->ends.empty() || shared->ends.back() == 0) file.fail("has no sample");
   shared_ = std::move(shared);
 }

@@ -23,21 +23,23 @@ inline std::string unpack_mds(std::string const& folder) {
   detail::DataFile const file(folder + "/index.json");
   auto const index =
       json::parse(file.read_claimed_text(0, file.size(), detail::max_index_bytes, "the index"), file.path());
-  for (auto const& shard : index.at("shards").array()) {
-    if (shard.at("compression").is_null()) continue;
-    auto const path = detail::mds_file(folder, shard.at("raw_data"));
-    if (::access(path.c_str(), F_OK) == 0) continue;
-    auto const& entry = shard.at("zip_data");
-    detail::DataFile const packed(detail::mds_file(folder, entry));
-    auto const& how = shard.at("compression").string();
-    if (how != "zstd" && !how.starts_with("zstd:"))
-      packed.fail("is compressed with " + how + "; zstd can be decompressed");
-    detail::check_mds_size(packed, entry);
-    auto const bytes = shard.at("raw_data").at("bytes").integer();
-    if (bytes < 0 || bytes > 0xffffffff)  // the table of samples has offsets of 32 bits
-      file.fail("says that " + path + " has " + std::to_string(bytes) + " bytes");
-    detail::decompress_zstd(packed, path, static_cast<std::uint64_t>(bytes), detail::mds_sha256(entry));
-  }
+  json::with_file_name(file.path(), [&] {
+    for (auto const& shard : index.at("shards").array()) {
+      if (shard.at("compression").is_null()) continue;
+      auto const path = detail::mds_file(folder, shard.at("raw_data"));
+      if (::access(path.c_str(), F_OK) == 0) continue;
+      auto const& entry = shard.at("zip_data");
+      detail::DataFile const packed(detail::mds_file(folder, entry));
+      auto const& how = shard.at("compression").string();
+      if (how != "zstd" && !how.starts_with("zstd:"))
+        packed.fail("is compressed with " + how + "; zstd can be decompressed");
+      detail::check_mds_size(packed, entry);
+      auto const bytes = shard.at("raw_data").at("bytes").integer();
+      if (bytes < 0 || bytes > 0xffffffff)  // the table of samples has offsets of 32 bits
+        file.fail("says that " + path + " has " + std::to_string(bytes) + " bytes");
+      detail::decompress_zstd(packed, path, static_cast<std::uint64_t>(bytes), detail::mds_sha256(entry));
+    }
+  });
   return folder;
 }
 
