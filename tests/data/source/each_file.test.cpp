@@ -4,6 +4,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <lockstep/data/combine/concat.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
@@ -26,4 +28,22 @@ TEST_CASE("each file becomes a dataset, in the order of their paths, with equal 
   CHECK(lines.get(2) == "three");
   CHECK_THROWS_WITH_AS(static_cast<void>(data::each_file<data::TextLinesDataset>(folder / "*.tar")),
                        doctest::Contains("*.tar\" matches no file"), DataError);
+}
+
+TEST_CASE("a folder that cannot be opened for lack of descriptors is an error, and not an empty folder") {
+  TemporaryFolder const folder;
+  lockstep_test::write_file(folder / "a.txt", "one\n");
+  struct NoDescriptors {
+    ::rlimit before{};
+    NoDescriptors() {
+      ::getrlimit(RLIMIT_NOFILE, &before);
+      int const lowest_free = ::dup(STDERR_FILENO);
+      ::close(lowest_free);
+      ::rlimit const limit{static_cast<::rlim_t>(lowest_free), before.rlim_max};
+      ::setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
+  } const none;
+  CHECK_THROWS_WITH_AS(static_cast<void>(data::each_file<data::TextLinesDataset>(folder / "*.txt")),
+                       doctest::Contains("cannot be searched: Too many open files; raise how many"), DataError);
 }

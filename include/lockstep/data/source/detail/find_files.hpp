@@ -42,8 +42,8 @@ class FileSearch {
   void descend(std::string const& folder, std::size_t level);
   [[nodiscard]] bool is_folder_to_descend(std::string const& path) const;
   void visit(std::string const& path, std::size_t level);
-  /// Throws for missing permissions, which would silently leave out files.
-  static void throw_if_forbidden(std::string const& path);
+  /// Throws for the reason in `errno`, which would silently leave out files. Only what is not there may be left out.
+  static void throw_unless_missing(std::string const& path);
   static std::vector<std::string> names(std::string const& folder);
 
   FolderLinks links_;

@@ -46,7 +46,7 @@ LOCKSTEP_INLINE bool FileSearch::is_folder_to_descend(std::string const& path) c
 LOCKSTEP_INLINE void FileSearch::visit(std::string const& path, std::size_t level) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    return throw_if_forbidden(path);  // else a dangling link, or deleted meanwhile
+    return throw_unless_missing(path);  // else a dangling link, or deleted meanwhile
   if (level + 1 < parts_.size()) {
     if (S_ISDIR(status.st_mode)) descend(path + "/", level + 1);
   } else if (S_ISREG(status.st_mode)) {
@@ -54,9 +54,12 @@ LOCKSTEP_INLINE void FileSearch::visit(std::string const& path, std::size_t leve
   }
 }
 
-LOCKSTEP_INLINE void FileSearch::throw_if_forbidden(std::string const& path) {
-  if (errno == EACCES)
-    throw DataError(path + ": cannot be searched: " + system_message(errno) + "; check its permissions");
+LOCKSTEP_INLINE void FileSearch::throw_unless_missing(std::string const& path) {
+  auto const error = errno;
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP) return;
+  throw DataError((path.empty() ? "." : path) + ": cannot be searched: " + system_message(error) +
+                  (error == EMFILE || error == ENFILE ? "; raise how many files may be open (ulimit -n)"
+                                                      : "; check its permissions"));
 }
 
 LOCKSTEP_INLINE std::vector<std::string> FileSearch::names(std::string const& folder) {
@@ -64,13 +67,17 @@ LOCKSTEP_INLINE std::vector<std::string> FileSearch::names(std::string const& fo
   auto const close = [](DIR* open) { ::closedir(open); };
   std::unique_ptr<DIR, decltype(close)> const open(::opendir(folder.empty() ? "." : folder.c_str()), close);
   if (!open) {
-    throw_if_forbidden(folder);
+    throw_unless_missing(folder);
     return out;
   }
-  while (auto const* entry = ::readdir(open.get())) {
+  for (;;) {
+    errno = 0;  // readdir returns null at the end, and if it fails
+    auto const* const entry = ::readdir(open.get());
+    if (entry == nullptr) break;
     std::string_view const name = entry->d_name;
     if (name != "." && name != "..") out.emplace_back(name);
   }
+  if (errno != 0) throw_unless_missing(folder);
   return out;
 }
 
