@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/data/source/mds_dataset.hpp>
 
@@ -95,6 +96,9 @@ TEST_CASE("shards that cannot be decompressed are refused by name and leave no f
   refused(whole, "holds 47 bytes, and the index says 48");
   folder.index(plain.size() - 1);
   refused(whole, "holds more than 46 bytes");
+  std::string noise;
+  for (std::uint64_t i = 0; i < 100'000; ++i) noise += hexadecimal(mix(i));
+  refused(packed(noise), "holds more than 46 bytes");  // compressed, it has several buffers, too
   folder.index(plain.size(), "gz");
   refused(whole, "is compressed with gz");
   folder.index(plain.size(), "zstd", "../shard.mds.zstd");

@@ -60,7 +60,7 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
     check_hash();  // names the cause
     from.fail(why);
   };
-  while (at < from.size()) {
+  while (at < from.size() && written <= bytes) {
     auto const part = static_cast<std::size_t>(std::min<std::uint64_t>(packed.size(), from.size() - at));
     from.read(at, std::span(packed).first(part));
     if (sha256 != nullptr) hash.update(std::span(packed).first(part));
