@@ -105,6 +105,16 @@ TEST_CASE("parts of any size and any number of threads find the rows that one th
   CHECK(compared > 400);
 }
 
+TEST_CASE("several threads index a file whose separators are tabs") {
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i) bytes += "1\t2\n";
+  data::detail::DataFile const file(put(bytes));
+  ThreadPool pool(2);
+  auto const found = data::detail::CsvIndexer(file, '\t', 2, nullptr, data::detail::Decoding::check, 512).find(pool);
+  REQUIRE(found);
+  CHECK(found->begins.size() == 1000);
+}
+
 TEST_CASE("a file with an invalid row is passed to the single thread that finds the exact error") {
   ThreadPool pool(2);
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

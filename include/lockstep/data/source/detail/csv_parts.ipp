@@ -79,8 +79,7 @@ LOCKSTEP_INLINE std::optional<CsvIndex> CsvIndexer::find(ThreadPool& pool) {
 
 LOCKSTEP_INLINE bool CsvIndexer::has_many_controls(std::string_view text) {
   auto const head = text.substr(0, look);
-  auto const control = [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r'; };
-  return static_cast<std::size_t>(std::count_if(head.begin(), head.end(), control)) * 20 > head.size();
+  return count_controls(head) * 20 > head.size();
 }
 
 LOCKSTEP_INLINE void CsvIndexer::read(std::size_t begin, std::size_t end, std::string& text) const {

@@ -64,6 +64,8 @@ class TextWindow {
 /// @throws DataError that names the format
 void require_readable(std::string_view head, std::string const& path);
 
+/// Returns the number of control characters, without those of text: line ends, tabs and form feeds.
+[[nodiscard]] std::size_t count_controls(std::string_view text) noexcept;
 /// @param part read from byte `at` of the file
 /// @throws DataError if the part is not text: by its format, a zero byte, or many control characters at the beginning
 void require_text(std::string_view part, std::size_t at, std::string const& path);

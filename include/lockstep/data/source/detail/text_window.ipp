@@ -57,13 +57,16 @@ LOCKSTEP_INLINE void require_readable(std::string_view head, std::string const& 
   if (auto const* const format = other_format(head)) throw DataError(path + ": is not text (" + format);
 }
 
-LOCKSTEP_INLINE void require_text(std::string_view part, std::size_t at, std::string const& path) {
-  auto const control = [](char c) {
+LOCKSTEP_INLINE std::size_t count_controls(std::string_view text) noexcept {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
-  };
+  }));
+}
+
+LOCKSTEP_INLINE void require_text(std::string_view part, std::size_t at, std::string const& path) {
   auto const head = part.substr(0, at == 0 ? 4096 : 0);
   if (auto const* const format = other_format(head.substr(0, 16))) throw DataError(path + ": is not text (" + format);
-  auto const controls = static_cast<std::size_t>(std::count_if(head.begin(), head.end(), control));
+  auto const controls = count_controls(head);
   auto const zero = part.find('\0');
   if (zero == std::string_view::npos && controls * 20 <= head.size()) return;
   throw DataError(path + ": is not text (" +
