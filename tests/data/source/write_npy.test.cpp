@@ -52,6 +52,9 @@ TEST_CASE("an invalid shape, an existing file and a missing folder are refused")
                        doctest::Contains("shape (2,2,) has 4 elements, not 3"), ShapeError);
   CHECK_THROWS_WITH_AS(data::write_npy(folder / "a.npy", std::span(values).first(1), std::vector<Index>(33, 1)),
                        doctest::Contains("33 axes; numpy reads at most 32"), ShapeError);
+  for (auto const& shape : {std::vector<Index>{-3, -1}, std::vector<Index>{Index{1} << 40, Index{1} << 40}})
+    CHECK_THROWS_WITH_AS(data::write_npy(folder / "a.npy", std::span(values).first(shape[0] < 0 ? 3 : 0), shape),
+                         doctest::Contains("extents are at least 0, and their product fits in 64 bits"), ShapeError);
   write_file(folder / "b.npy", "mine");
   CHECK_THROWS_WITH_AS(data::write_npy(folder / "b.npy", std::span(values), {3}), doctest::Contains("exists already"),
                        DataError);

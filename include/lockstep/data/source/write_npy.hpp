@@ -34,10 +34,14 @@ void write_npy(std::string const& path, std::span<Value const> values, std::vect
                      std::to_string(most) + ": merge some");
   std::string extents;
   Index count = 1;
+  bool is_valid = true;
   for (Index const extent : shape) {
     extents += std::to_string(extent) + ",";
-    count *= extent;
+    is_valid = is_valid && extent >= 0 && !__builtin_mul_overflow(count, extent, &count);
   }
+  if (!is_valid)
+    throw ShapeError(path + ": an array of shape (" + extents +
+                     "); extents are at least 0, and their product fits in 64 bits");
   if (count != std::ssize(values))
     throw ShapeError(path + ": an array of shape (" + extents + ") has " + std::to_string(count) + " elements, not " +
                      std::to_string(values.size()) + "; pass the extents of the values");
