@@ -171,3 +171,11 @@ TEST_CASE("a number too small for a double is 0, one too large is refused") {
   CHECK(message("1e99999999999999999999") != "accepted");
   CHECK(parse("1e-99999999999999999999").number() == 0);
 }
+
+TEST_CASE("errors of values get the name of their file, and other errors stay") {
+  auto const value = parse("{}", "a.json");
+  CHECK_THROWS_WITH_AS(with_file_name("a.json", [&] { static_cast<void>(value.array()); }),
+                       "a.json: json: an array is needed, not object", DataError);
+  CHECK_THROWS_WITH_AS(with_file_name("a.json", [] { throw DataError("b: damaged"); }), "b: damaged", DataError);
+  CHECK(&with_file_name("a.json", [&]() -> Value const& { return value; }) == &value);
+}
