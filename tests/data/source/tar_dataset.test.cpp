@@ -328,6 +328,13 @@ TEST_CASE("a symbolic link has the bytes of its target file, which must precede 
                        DataError);
 }
 
+TEST_CASE("a folder with a size has no bytes, as POSIX says") {
+  Archive const archive;
+  auto const tar = archive.open(member("a/", "", '5', octal(4096, 11) + '\0') + member("a/1.jpg", "image") + end);
+  REQUIRE(tar.size() == 1);
+  CHECK(text(tar.get(0).at("jpg")) == "image");
+}
+
 TEST_CASE("a hard link has the bytes of its target member") {
   Archive const archive;
   auto const link = [](std::string const& name, std::string const& target) {

@@ -14,7 +14,9 @@ LOCKSTEP_INLINE TarParser::TarParser(DataFile const& file) : file_(file) {
       continue;  // another archive follows: concatenated archives are read as one
     }
     check_sum(header);
-    auto const bytes = has_size_ ? next_bytes_ : number(header, 124, 12);
+    // Symbolic links, devices, folders and pipes have no bytes, whatever their size says. Hard links may have (pax).
+    bool const has_bytes = header[156] < '2' || header[156] > '6';
+    auto const bytes = !has_bytes ? 0 : has_size_ ? next_bytes_ : number(header, 124, 12);
     auto const data = at_ + block;
     file_.require_range(data, bytes, "the member at byte " + std::to_string(at_));
     add_entry(header, data, bytes);
