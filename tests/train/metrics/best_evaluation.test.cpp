@@ -50,6 +50,19 @@ TEST_CASE("an evaluation that is not finite is never the best, not even the firs
         std::vector{false, true, false});  // nan loss, good score
 }
 
+TEST_CASE("an evaluation without the metric, as before a resume by a new one, does not count") {
+  for (auto const smallest : {false, true}) {
+    train::BestEvaluation best("score", smallest ? train::BestValue::smallest : train::BestValue::largest);
+    train::EvaluationReport const before{.loss = 0.2},
+        after{.loss = 0.2, .metrics = {{"score", smallest ? 0.8 : -0.8}}};
+    CHECK_FALSE(best.add(before));
+    CHECK(best.evaluations_since_best() == 0);
+    CHECK(best.add(after));
+    CHECK_FALSE(best.add(before));
+    CHECK(best.evaluations_since_best() == 0);
+  }
+}
+
 TEST_CASE("an improvement must exceed min_delta, compared with the best value so far") {
   train::BestEvaluation by_loss("loss", train::BestValue::largest, 0.1);
   std::vector<bool> better;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,26 +23,30 @@ class BestEvaluation {
   explicit BestEvaluation(std::string best_by, BestValue of_metric = BestValue::largest, double min_delta = 0)
       : best_by_(std::move(best_by)), sign_(of_metric == BestValue::largest ? 1 : -1), min_delta_(min_delta) {}
 
-  /// Records an evaluation. Returns whether it is better than all before it.
-  /// @pre the report has a metric of that name
+  /// Records an evaluation. Returns whether it is better than all before it. One that was not measured does not count.
   bool add(EvaluationReport const& report) {
     auto const value = value_of(report);
-    bool const finite = std::isfinite(value) && std::isfinite(report.loss);
-    bool const better = finite && (!any_ || value > best_ + min_delta_);
+    if (!value) return false;
+    bool const finite = std::isfinite(*value) && std::isfinite(report.loss);
+    bool const better = finite && (!any_ || *value > best_ + min_delta_);
     since_best_ = better ? 0 : since_best_ + 1;
-    if (better) best_ = value;
+    if (better) best_ = *value;
     any_ = any_ || better;
     return better;
   }
+  /// Returns whether the evaluation has the value to compare by. One before a resume lacks a metric that is new.
+  [[nodiscard]] bool measures(EvaluationReport const& report) const { return value_of(report).has_value(); }
+
   /// Returns the number of evaluations after the best one, or of all if none is finite.
   [[nodiscard]] Index evaluations_since_best() const noexcept { return since_best_; }
 
  private:
   /// Returns the value to compare by. Larger is better.
-  [[nodiscard]] double value_of(EvaluationReport const& report) const {
+  [[nodiscard]] std::optional<double> value_of(EvaluationReport const& report) const {
+    if (best_by_ == "loss") return -report.loss;
     for (auto const& [name, value] : report.metrics)
       if (name == best_by_) return sign_ * value;
-    return -report.loss;
+    return std::nullopt;
   }
 
   std::string best_by_;

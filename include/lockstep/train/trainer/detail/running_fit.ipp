@@ -39,7 +39,8 @@ LOCKSTEP_INLINE void StepReports::add_loss_scale(optim::LossScaler::State const&
 
 LOCKSTEP_INLINE void EvaluationTracker::add(EvaluationReport& report) {
   report.best = best_.add(report);
-  plateau_.record(improved_.add(report));
+  bool const improved = improved_.add(report);
+  if (improved_.measures(report)) plateau_.record(improved);
   if (report.best) best_step_ = report.step;
 }
 
