@@ -25,7 +25,7 @@ template <class Sequence>
       if (std::isnan(static_cast<float>(here[c])))
         throw DataError(
             "ctc_best_path: the model predicts a logit that is nan; look for NaN in its parameters and its "
-            "input (data::Finite checks samples)");
+            "input (data::FiniteCheck checks samples)");
     auto const best = static_cast<Index>(std::max_element(here, here + classes) - here);
     if (best != blank && best != before) out.push_back(static_cast<std::int32_t>(best));
     before = best;

@@ -32,7 +32,7 @@ void expect_numbers(char const* metric, Logit const* logits, Index width) {
   if (is_nan)
     throw DataError(std::string(metric) +
                     ": the model predicts a logit that is nan; look for NaN in its parameters and its input "
-                    "(data::Finite checks samples)");
+                    "(data::FiniteCheck checks samples)");
 }
 
 template <class Prediction>

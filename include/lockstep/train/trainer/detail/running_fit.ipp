@@ -180,7 +180,7 @@ LOCKSTEP_INLINE void RunningFit::check_parameters() const {
   check_finite_parameters(
       layout_, session_.values(), session_.buffers(), "training: after step " + std::to_string(record_.steps) + " ",
       "; it is neither evaluated nor saved, and earlier checkpoints stay. Lower the learning rate, clip the gradient's "
-      "norm, look for a division by 0 in layers of your own, or check samples by data::Finite");
+      "norm, look for a division by 0 in layers of your own, or check samples by data::FiniteCheck");
 }
 
 LOCKSTEP_INLINE bool RunningFit::evaluates() const noexcept {
