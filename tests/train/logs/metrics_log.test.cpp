@@ -12,7 +12,9 @@
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/train/logs/csv_log.hpp>
 
@@ -46,6 +48,30 @@ TEST_CASE("runs of any length log at least ten steps (or all), including the las
     CHECK(lines.back().at("accuracy").number() == 0.5);
     CHECK(lines.back().at("samples").integer() == 77);
   }
+}
+
+TEST_CASE("a resumed run continues a log whose evaluations have many metrics") {
+  lockstep_test::TemporaryFolder const folder;
+  train::EvaluationReport report{.step = 10, .samples = 77, .loss = 0.75};
+  std::vector<std::string> names;
+  for (int i = 0; i < 60'000; ++i) {  // as of a confusion matrix of 245 classes
+    names.push_back("confusion." + std::to_string(i / 245) + "." + std::to_string(i % 245));
+    report.metrics.emplace_back(names.back(), 0.1 + i);
+  }
+  auto const path = folder / "metrics.jsonl";
+  train::MetricsLog log(path);
+  log.start({.steps = 30, .metrics = names});
+  log.evaluation(report);
+  auto const first = lockstep_test::read_file(path);
+  CHECK(first.size() > std::size_t{1} << 20);
+  report.step = 20;
+  log.evaluation(report);
+  train::MetricsLog again(path);
+  again.start({.steps = 30, .resumed = 10, .metrics = names});
+  CHECK(lockstep_test::read_file(path) == first);
+  train::MetricsLog without(path);
+  CHECK_THROWS_WITH_AS(without.start({.steps = 30, .resumed = 10}), doctest::Contains("metrics.jsonl:1: the line is"),
+                       DataError);
 }
 
 TEST_CASE("a log to a pipe or a device is written there") {

@@ -10,7 +10,7 @@ LOCKSTEP_INLINE void CsvLog::start(StartReport const& report) {
   std::string header;
   for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
   for (auto const& name : metrics_) header += "," + detail::csv_cell(name);
-  auto const kept = file_.truncate_after(report.resumed, [&](std::string const& line, Index row) {
+  auto const kept = file_.truncate_after(report.resumed, metrics_, [&](std::string const& line, Index row) {
     if (row > 1) return step_of(line, row);
     if (line == header) return Index{0};
     throw DataError(file_.path() + ": its columns are \"" + line + "\", but the resumed run has \"" + header +

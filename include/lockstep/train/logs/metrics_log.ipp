@@ -6,7 +6,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 LOCKSTEP_INLINE void MetricsLog::start(StartReport const& report) {
   fit_guard_.start("MetricsLog", file_.path(), report.resumed);
-  file_.truncate_after(report.resumed, [this](std::string const& line, Index number) {
+  file_.truncate_after(report.resumed, report.metrics, [this](std::string const& line, Index number) {
     try {
       return json::parse(line, file_.path()).at("step").integer();
     } catch (DataError const&) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_descriptor.hpp>
@@ -30,11 +31,13 @@ class LineFile {
   /// Opens the file, and creates it if it is missing. Removes the lines of steps after `step`, all lines for step 0,
   /// and an incomplete last line. step_of(line, number) returns the step of a line; numbers count from 1. Returns the
   /// bytes that remain. A pipe or a device, such as /dev/stderr, is written to as it is.
-  /// @throws DataError if the file cannot be created
+  /// @param metrics names of an evaluation's values, which limit the length of a line
+  /// @throws DataError if the file cannot be created, or has a line that is longer than any of a run
   template <class StepOf>
-  ::off_t truncate_after(Index step, StepOf const& step_of) {
+  ::off_t truncate_after(Index step, std::vector<std::string> const& metrics, StepOf const& step_of) {
     if (is_stream()) return 0;
     open();
+    auto const max_line_bytes = longest_line(metrics);
     std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
     ::off_t end = 0;
     std::string line;
@@ -44,7 +47,8 @@ class LineFile {
         line += static_cast<char>(c);
         if (line.size() > max_line_bytes)
           throw DataError(path_ + ":" + std::to_string(number + 1) + ": the line is longer than " +
-                          std::to_string(max_line_bytes) + " bytes, which no run writes; remove the file");
+                          std::to_string(max_line_bytes) +
+                          " bytes, which no run with these metrics writes; remove the file");
         continue;
       }
       if (step_of(line, ++number) > step) break;
@@ -84,7 +88,14 @@ class LineFile {
     throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + file_remedy(reason));
   }
 
-  static constexpr std::size_t max_line_bytes = std::size_t{1} << 20;
+  /// Returns an upper bound of a line's bytes: an evaluation has a number for each metric, in JSON with its name, of
+  /// which a byte takes 6 at most.
+  [[nodiscard]] static std::size_t longest_line(std::vector<std::string> const& metrics) noexcept {
+    constexpr std::size_t others = std::size_t{1} << 20, number = 32;
+    auto bytes = others;
+    for (auto const& name : metrics) bytes += 6 * name.size() + number;
+    return bytes;
+  }
 
   std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
