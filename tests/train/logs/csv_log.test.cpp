@@ -53,6 +53,26 @@ TEST_CASE("a row for each logged step and each evaluation, with a cell for each 
                                                  "evaluation,2,0,0.75,,77,,1,,,,,1\n");
 }
 
+TEST_CASE("a run of many metrics writes its evaluations, and continues its table after a resume") {
+  lockstep_test::TemporaryFolder const folder;
+  train::EvaluationReport report{.step = 10, .samples = 77, .loss = 0.75};
+  std::vector<std::string> metrics;
+  for (int i = 0; i < 300'000; ++i) {  // as of a confusion matrix of 548 classes
+    metrics.push_back("confusion." + std::to_string(i / 548) + "." + std::to_string(i % 548));
+    report.metrics.emplace_back(metrics.back(), i);
+  }
+  train::CsvLog log(folder / "metrics.csv");
+  log.start({.steps = 30, .metrics = metrics});
+  log.evaluation(report);
+  auto const first = read_file(folder / "metrics.csv");
+  CHECK(first.ends_with(",299998,299999\n"));
+  report.step = 20;
+  log.evaluation(report);
+  train::CsvLog again(folder / "metrics.csv");
+  again.start({.steps = 30, .resumed = 10, .metrics = metrics});
+  CHECK(read_file(folder / "metrics.csv") == first);
+}
+
 TEST_CASE("a long run logs the steps at the observers' interval") {
   lockstep_test::TemporaryFolder const folder;
   train::CsvLog log(folder / "metrics.csv");

@@ -50,10 +50,18 @@ LOCKSTEP_INLINE void CsvLog::evaluation(EvaluationReport const& report) {
   add_empty(1);
   add(report.seconds);
   add_empty(3);
+  auto next = report.metrics.begin();  // metrics have the order of the columns, unless some are missing
   for (auto const& name : metrics_) {
-    auto const found = std::find_if(report.metrics.begin(), report.metrics.end(),
-                                    [&](auto const& metric) { return metric.first == name; });
-    found == report.metrics.end() ? add_empty(1) : add(found->second);
+    auto const is_named = [&](auto const& metric) { return metric.first == name; };
+    auto const found = next != report.metrics.end() && is_named(*next)
+                           ? next
+                           : std::find_if(report.metrics.begin(), report.metrics.end(), is_named);
+    if (found == report.metrics.end()) {
+      add_empty(1);
+    } else {
+      add(found->second);
+      next = found + 1;
+    }
   }
   file_.write(line_);
 }

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/name_table.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/detail/log_columns.hpp>
 #include <lockstep/train/metrics/best_evaluation.hpp>

@@ -19,13 +19,13 @@ LOCKSTEP_COLD_INLINE std::string evaluation_label(std::string const& prefix) {
 }
 
 LOCKSTEP_COLD_INLINE void check_names(MetricNames const& metric_names, char const* what) {
-  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
-  for (auto const& name : metric_names.names()) {
-    if (std::find(taken.begin(), taken.end(), name) != taken.end())
-      throw ConfigError(std::string(what) + ": a metric is called \"" + name +
+  std::vector<std::string_view> names(log_columns.begin(), log_columns.end());
+  names.insert(names.end(), metric_names.names().begin(), metric_names.names().end());
+  NameTable known;  // a confusion matrix has millions of names
+  for (auto const name : names)
+    if (known.add([&](std::size_t i) { return names[i]; }) != NameTable::none)
+      throw ConfigError(std::string(what) + ": a metric is called \"" + std::string(name) +
                         "\", a name that another metric or logged number has; give it another name()");
-    taken.push_back(name);
-  }
 }
 
 LOCKSTEP_COLD_INLINE void check_evaluation(MetricNames const& metric_names, bool has_evaluation,
