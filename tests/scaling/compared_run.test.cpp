@@ -27,6 +27,7 @@ struct Made {
   Index steps = 10, batch = 64;
   double loss = 0.3;
   std::vector<std::pair<std::string, double>> metrics{{"f1", 0.7}, {"accuracy", 0.9}};
+  bool evaluated = true;
 };
 ComparedRun run(std::string const& name, Made const& made) {
   train::RunRecord r;
@@ -43,7 +44,7 @@ ComparedRun run(std::string const& name, Made const& made) {
   report.loss = made.loss;
   report.samples = 10;
   report.metrics = made.metrics;
-  r.evaluations = {report};
+  if (made.evaluated) r.evaluations = {report};
   TemporaryFolder const folder;
   std::filesystem::create_directory(folder / name);
   train::RunLabels const labels{.parameters_sha256 = made.sha256,
@@ -91,6 +92,21 @@ TEST_CASE("runs with equal numbers of shards are compared by bits, others by the
   CHECK(faster.agreement_summary(first) == "second need not agree with first: it has lr 0.002 (0.001).");
   CHECK(run("second", {.sha256 = "b", .ranks = 4, .loss = 0.34}).agreement_summary(first) ==
         "second and first DISAGREE: their evaluation losses are 0.0400 apart (at most 0.02 is due to rounding).");
+}
+
+TEST_CASE("runs without an evaluation are compared by bits, if rounding cannot explain other parameters") {
+  auto const first = run("first", {.evaluated = false});
+  CHECK(first.training_seconds == doctest::Approx(2));
+  CHECK(std::isnan(first.loss));
+  CHECK(run("second", {.evaluated = false}).agreement(first) == Agreement::equal);
+  auto const other = run("second", {.sha256 = "bbbb", .evaluated = false});
+  CHECK(other.agreement(first) == Agreement::none);
+  CHECK(other.agreement_summary(first) == "second and first DISAGREE: their parameters should be equal bit for bit.");
+  auto const more = run("second", {.sha256 = "bbbb", .ranks = 4});
+  CHECK(more.agreement(first) == Agreement::unknown);
+  CHECK(more.agreement_summary(first) ==
+        "second and first cannot be compared: their parameters may differ by rounding, and there is no evaluation of "
+        "both.");
 }
 
 TEST_CASE("a run is compared with an earlier one that should have equal bits, else with the first") {

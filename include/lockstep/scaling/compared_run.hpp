@@ -25,6 +25,7 @@ enum class Agreement {
   rounding,        ///< evaluation losses that differ by no more than rounding explains
   other_settings,  ///< a setting that decides what is learned differs: no agreement expected
   other_work,      ///< the number of steps or the effective batch differs: no agreement expected
+  unknown,         ///< rounding may explain other parameters, and a run has no evaluation to compare
   none,            ///< the runs should agree, and do not
 };
 
@@ -36,7 +37,8 @@ struct ComparedRun {
   Index shards = 1;  ///< shards of each micro-step; runs with equal shards are bit-identical
   StepProfile profile;
   double training_seconds = 0;         ///< seconds of the steps, without evaluations and start-up
-  double loss = 0;                     ///< loss of the last evaluation
+  bool has_evaluation = true;          ///< whether the run was evaluated
+  double loss = 0;                     ///< loss of the last evaluation; nan if it is not a number, or without one
   std::string metric = "accuracy";     ///< first metric of the evaluation, accuracy if it has that
   double metric_value = std::nan("");  ///< nan if the evaluation has no metric
   Index evaluated = 0;                 ///< samples of the last evaluation; 0: unknown

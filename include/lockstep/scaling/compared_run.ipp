@@ -15,6 +15,7 @@ LOCKSTEP_INLINE ComparedRun ComparedRun::read(std::string const& directory) {
   return saved.read([&](json::Value const& json) {
     auto const& final = json.at("final");
     auto const* const reproducible = json.find("reproducible");
+    auto const* const eval_loss = final.find("eval_loss");
     ComparedRun run{.name = saved.name(),
                     .parallel = json.at("parallel").string(),
                     .ranks = json.at("world_size").integer(),
@@ -22,7 +23,8 @@ LOCKSTEP_INLINE ComparedRun ComparedRun::read(std::string const& directory) {
                     .steps = json.at("steps").integer(),
                     .shards = reproducible ? reproducible->integer() : profile.shards,
                     .profile = profile,
-                    .loss = number(final.at("eval_loss")),
+                    .has_evaluation = eval_loss != nullptr,
+                    .loss = eval_loss ? number(*eval_loss) : std::nan(""),
                     .parameters_sha256 = json.at("parameters_sha256").string(),
                     .device_bytes = {},
                     .settings = settings_of(json)};
@@ -60,8 +62,9 @@ LOCKSTEP_INLINE Agreement ComparedRun::agreement(ComparedRun const& other) const
   if (!differences(other).empty()) return Agreement::other_settings;
   if (!has_equal_work(other)) return Agreement::other_work;
   if (parameters_sha256 == other.parameters_sha256) return Agreement::equal;
-  bool const near = shards != other.shards && std::abs(loss - other.loss) <= max_rounding_difference;
-  return near ? Agreement::rounding : Agreement::none;
+  if (shards == other.shards) return Agreement::none;
+  if (!has_evaluation || !other.has_evaluation) return Agreement::unknown;
+  return std::abs(loss - other.loss) <= max_rounding_difference ? Agreement::rounding : Agreement::none;
 }
 
 LOCKSTEP_INLINE std::string ComparedRun::agreement_summary(ComparedRun const& other) const {
@@ -71,6 +74,10 @@ LOCKSTEP_INLINE std::string ComparedRun::agreement_summary(ComparedRun const& ot
     return name + " need not agree with " + other.name + ": it has " + differences(other) + ".";
   if (agrees == Agreement::other_work) return pair + " took other steps or batches, so they need not agree.";
   if (agrees == Agreement::equal) return pair + " agree: their parameters are equal bit for bit.";
+  if (agrees == Agreement::unknown)
+    return pair + " cannot be compared: their parameters may differ by rounding, and there is no evaluation of both.";
+  if (!has_evaluation || !other.has_evaluation)
+    return pair + " DISAGREE: their parameters should be equal bit for bit.";
   return pair + (agrees == Agreement::rounding ? " agree" : " DISAGREE") + ": their evaluation losses are " +
          detail::rounded(std::abs(loss - other.loss), 4) + " apart (" +
          (shards == other.shards ? "their parameters should be equal bit for bit"
