@@ -52,6 +52,9 @@ TEST_CASE("without a single device, dp and ddp run on one; the trainer's own thr
   auto const names = same.entries(trainer, 8);
   CHECK(names[0].name == "x-single");
   CHECK(names.back().name == "x_2-ddp2");
+  StudyPlan const files{.data = {"files:a/b=1", "files:a/b=2"}, .save_dir = "runs"};
+  CHECK(files.entries(trainer, 8).front().name == "a_b-single");
+  CHECK(files.entries(trainer, 8).back().name == "a_b_2-ddp2");  // one folder below runs
 }
 
 TEST_CASE("the time of a run follows from a short run, the epochs and the processors") {

@@ -42,9 +42,9 @@ LOCKSTEP_INLINE std::vector<scaling::StudyEntry> StudyPlan::entries(TrainerProgr
   std::map<std::string, std::string> names;  // of data sets
   std::set<std::string> used;
   for (auto const& path : paths) {
-    auto const base = path.empty() ? trainer.name() : scaling::StudyRun::dataset_name(path);
+    auto base = path.empty() ? trainer.name() : scaling::StudyRun::dataset_name(path);
+    std::replace(base.begin(), base.end(), '/', '_');
     auto name = base;
-    std::replace(name.begin(), name.end(), '/', '_');
     for (int i = 2; !used.insert(name).second; ++i) name = base + "_" + std::to_string(i);
     names[path] = name;
   }
