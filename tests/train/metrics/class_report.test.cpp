@@ -39,6 +39,25 @@ TEST_CASE("recall, precision and F1 of each class, their means, and the matrix")
         "circling         0       1         0\n");
 }
 
+TEST_CASE("columns are aligned by characters, for names of any length") {
+  std::string const longest(200, 'x');
+  auto const report = report_of({{8, 2}, {0, 5}});
+  CHECK(train::class_report(report, {"k\xC3\xA4se", longest}) ==
+        "class" + std::string(195, ' ') + "   samples   recall precision       F1\n" +  //
+            "k\xC3\xA4se" + std::string(196, ' ') + "        10   0.8000    1.0000   0.8889\n" + longest +
+            "         5   1.0000    0.7143   0.8333\n" + "macro mean" + std::string(190, ' ') +
+            "        15   0.9000    0.8571   0.8611\n" +
+            "confusion matrix: rows are labels, columns are predictions\n" + std::string(200, ' ') +
+            "    k\xC3\xA4se  " + longest + "\nk\xC3\xA4se" + std::string(196, ' ') + "       8" +
+            std::string(201, ' ') + "2\n" + longest + "       0" + std::string(201, ' ') + "5\n");
+}
+
+TEST_CASE("the samples of the means are the counted labels, also of sequences and without ignored ones") {
+  auto report = report_of({{8, 2}, {0, 5}});
+  report.samples = 3;  // sequences of 15 tokens
+  CHECK(train::class_report(report, {"a", "b"}).find("macro mean        15   ") != std::string::npos);
+}
+
 TEST_CASE("a class that is neither a label nor predicted does not count in the means") {
   auto const text = train::class_report(report_of({{2, 0, 0}, {0, 2, 0}, {0, 0, 0}}), {"a", "b", "c"});
   CHECK(text.find("macro mean         4   1.0000    1.0000   1.0000") != std::string::npos);

@@ -18,19 +18,23 @@ LOCKSTEP_INLINE std::string class_report(EvaluationReport const& report, std::ve
   auto const count = [&](std::size_t label, std::size_t predicted) {
     return metrics[first + label * classes + predicted].second;
   };
+  auto const characters = [](std::string_view utf8) {
+    return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  };
   std::size_t width = 10;
-  for (auto const& name : names) width = std::max(width, name.size());
+  for (auto const& name : names) width = std::max(width, characters(name));
   auto const text = [](char const* format, auto... values) {
     char line[128];
     std::snprintf(line, sizeof line, format, values...);
     return std::string(line);
   };
-  auto const padded = [](std::string name, std::size_t columns) {
-    return name.append(name.size() < columns ? columns - name.size() : 0, ' ');
+  auto const spaces = [&](std::string const& string, std::size_t columns) {
+    return std::string(columns - std::min(columns, characters(string)), ' ');
   };
+  auto const padded = [&](std::string const& name, std::size_t columns) { return name + spaces(name, columns); };
 
   auto out = padded("class", width) + "   samples   recall precision       F1\n";
-  double recalls = 0, precisions = 0, f1s = 0, counted = 0;
+  double samples = 0, recalls = 0, precisions = 0, f1s = 0, counted = 0;
   for (std::size_t i = 0; i < classes; ++i) {
     double labels = 0, predicted = 0;
     for (std::size_t k = 0; k < classes; ++k) {
@@ -41,6 +45,7 @@ LOCKSTEP_INLINE std::string class_report(EvaluationReport const& report, std::ve
     auto const recall = labels > 0 ? both / labels : 0, precision = predicted > 0 ? both / predicted : 0;
     auto const f1 = labels + predicted > 0 ? 2 * both / (labels + predicted) : 0;
     out += padded(names[i], width) + text("%10.0f %8.4f  %8.4f %8.4f\n", labels, recall, precision, f1);
+    samples += labels;
     if (labels + predicted == 0) continue;
     recalls += recall;
     precisions += precision;
@@ -48,17 +53,17 @@ LOCKSTEP_INLINE std::string class_report(EvaluationReport const& report, std::ve
     ++counted;
   }
   counted = std::max(counted, 1.0);
-  out += padded("macro mean", width) + text("%10lld %8.4f  %8.4f %8.4f\n", static_cast<long long>(report.samples),
-                                            recalls / counted, precisions / counted, f1s / counted);
+  out += padded("macro mean", width) +
+         text("%10.0f %8.4f  %8.4f %8.4f\n", samples, recalls / counted, precisions / counted, f1s / counted);
   out += "confusion matrix: rows are labels, columns are predictions\n" + padded("", width);
-  auto const column = [](std::string name) {
-    return "  " + name.insert(0, name.size() < 6 ? 6 - name.size() : 0, ' ');
-  };
+  auto const column = [&](std::string const& name) { return "  " + spaces(name, 6) + name; };
   for (auto const& name : names) out += column(name);
   for (std::size_t i = 0; i < classes; ++i) {
     out += "\n" + padded(names[i], width);
-    for (std::size_t k = 0; k < classes; ++k)
-      out += text("%*.0f", static_cast<int>(column(names[k]).size()), count(i, k));
+    for (std::size_t k = 0; k < classes; ++k) {
+      auto const number = text("%.0f", count(i, k));
+      out += spaces(number, characters(column(names[k]))) + number;
+    }
   }
   return out + "\n";
 }
