@@ -814,17 +814,20 @@ std::string end_of(Policy policy, int bad, Point const& point = {1, std::nanf(""
 
 TEST_CASE("a non-finite loss on one rank or device names it on CUDA, too, and no other") {
   if (!lockstep_test::has_gpu("a loss that is no number")) return;
-  std::string const message = "training: the loss of step 2 is nan on ", why = " and nowhere else; look at the samples";
+  auto const message = [](std::string const& where, int sample) {
+    return "training: the loss of step 2 is nan on " + where + " and nowhere else; sample " + std::to_string(sample) +
+           " holds an infinity or a NaN in its member 1";
+  };
   for (int bad : {1, 2})
     CHECK(end_of(parallel::OnCuda{parallel::DataParallel{.devices = 3}}, bad)
-              .starts_with(message + "device " + std::to_string(bad) + why));
+              .starts_with(message("device " + std::to_string(bad), 3 + bad)));
   auto const on_ranks = [&](auto const& connect) {
     std::vector<std::string> ends(2);
     launch::run({.threads = 2}, [&](launch::World& world) {
       ends[static_cast<std::size_t>(world.rank)] = connect(world);
       return 0;
     });
-    for (auto const& end : ends) CHECK(end.starts_with(message + "rank 1" + why));
+    for (auto const& end : ends) CHECK(end.starts_with(message("rank 1", 3)));
   };
   on_ranks([](launch::World& world) {
     return end_of(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}}, 1);

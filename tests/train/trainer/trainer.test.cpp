@@ -1009,7 +1009,7 @@ TEST_CASE("a loss that is not finite on one rank or device names it, and leaves 
     return "no error";
   };
   std::string const message = "training: the loss of step 2 is nan on ",
-                    why = " 1 and nowhere else; look at the samples";
+                    why = " 1 and nowhere else; sample 13 holds an infinity or a NaN in its member 1 (counted from 0)";
   CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(message + "device" + why));
   // It is in the second of four shards, which is the first device's.
   CHECK(end_of(parallel::Reproducible{parallel::DataParallel{.devices = 2, .threads = 1}, 4})

@@ -55,6 +55,8 @@ class DataLoader {
  public:
   using Sample = SampleOf<Source>;
   using Batch = typename CollateType::template Batch<Source, HostSpace>;
+  /// Whether a start at an earlier micro-step delivers its batches again; not of a stream.
+  static constexpr bool repeats = !detail::SequentialAccess<Source>;
 
   /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
   class [[nodiscard]] HeldBatches {

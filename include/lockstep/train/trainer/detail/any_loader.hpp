@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/trainer/detail/loads_batches.hpp>
+#include <lockstep/train/trainer/detail/sample_not_finite.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -24,6 +27,10 @@ class AnyLoader {
   virtual void trace(Timeline* timeline) = 0;
   /// Makes the loader observe its workers, if it can.
   virtual void observe() = 0;
+  /// Returns a sentence about the first sample with an infinity or a NaN in micro-steps [begin, end) of an epoch, or an
+  /// empty string. Restarts the loader.
+  [[nodiscard]] virtual std::string sample_not_finite(data::Split const& split, Index epoch, Index begin,
+                                                      Index end) = 0;
   /// Returns the loader's counters; zeros if it has none.
   [[nodiscard]] virtual data::LoaderStats stats() const = 0;
 
@@ -51,6 +58,9 @@ class LoaderAdapter final : public AnyLoader {
   }
   void trace(Timeline* timeline) override { trace_loader(loader_, timeline); }
   void observe() override { observe_loader(loader_); }
+  std::string sample_not_finite(data::Split const& split, Index epoch, Index begin, Index end) override {
+    return detail::sample_not_finite(loader_, split, epoch, begin, end);
+  }
   data::LoaderStats stats() const override { return stats_of(loader_); }
 
  private:

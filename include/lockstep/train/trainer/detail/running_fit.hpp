@@ -172,6 +172,7 @@ class RunningFit {
   nn::ParameterLayout const& layout_;
   AnyLoader& loader_;
   FitOptions const& options_;
+  data::Split split_;
   int rank_;
   RunRecord record_;
   FitPlan plan_;

@@ -82,6 +82,7 @@ LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::Parame
       layout_(layout),
       loader_(loader),
       options_(options),
+      split_(split),
       rank_(split.first / split.count),
       record_(std::move(record)),
       plan_(plan),
@@ -151,7 +152,9 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   auto const now = Clock::seconds();
   tracing_->after_step(step, step_began_, updating, now);
   try {
-    check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices);
+    check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices, [&] {
+      return loader_.sample_not_finite(split_, plan_.trainer_epoch(step - 1), began, plan_.end(step - 1));
+    });
   } catch (Error const& error) {
     if (std::isfinite(loss.sum)) throw;
     throw Error(error.what() + checkpoints_.set_aside(step - 1));

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -14,20 +16,23 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Returns the ranks, or the devices of a single rank, whose loss is not finite, as " on rank 1". Empty if all are
-/// affected, as the cause is then not one rank's data.
+/// Returns the ranks, or the devices of a single rank, whose loss is not finite, as " on rank 1", and the first of
+/// these ranks. The text is empty if all are affected.
 /// @collective with DistributedDataParallel
-[[nodiscard]] std::string where_not_finite(parallel::AnySession& session, int rank, int ranks, int devices);
+[[nodiscard]] std::pair<std::string, int> where_not_finite(parallel::AnySession& session, int rank, int ranks,
+                                                           int devices);
 
 /// Checks a gradient that is to be clipped. A norm that is not finite skips the update. A loss scale then shrinks, but
 /// without one the step has no effect.
 /// @throws Error if the gradient of a step is not finite and its loss is
 void check_gradient(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm);
 
-/// Checks the loss of a step, and its gradient if it is clipped.   @throws Error if one is not finite
+/// Checks the loss of a step, and its gradient if it is clipped. If the loss is not finite, the first affected rank
+/// calls `find_sample`, if there is one, which returns a sentence about a sample that is not finite, or nothing.
+/// @throws Error if the loss or the gradient is not finite
 /// @collective with DistributedDataParallel
 void check_finite(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm,
-                  int rank, int ranks, int devices);
+                  int rank, int ranks, int devices, std::function<std::string()> const& find_sample = {});
 
 }}}  // namespace lockstep::train::detail
 

@@ -4,7 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::string where_not_finite(parallel::AnySession& session, int rank, int ranks, int devices) {
+LOCKSTEP_INLINE std::pair<std::string, int> where_not_finite(parallel::AnySession& session, int rank, int ranks,
+                                                             int devices) {
   std::vector<double> bad(static_cast<std::size_t>(devices));
   session.mark_not_finite(bad);
   if (ranks > 1) {
@@ -18,8 +19,10 @@ LOCKSTEP_INLINE std::string where_not_finite(parallel::AnySession& session, int 
   std::size_t affected = 0;
   for (std::size_t index = 0; index < count; ++index)
     if (bad[index] != 0) names += (affected++ == 0 ? "" : ", ") + std::to_string(index);
-  if (affected == 0 || affected == count) return "";
-  return (ranks > 1 ? " on rank" : " on device") + std::string(affected == 1 ? " " : "s ") + names;
+  auto const first = std::find_if(bad.begin(), bad.end(), [](double mark) { return mark != 0; }) - bad.begin();
+  int const first_rank = ranks > 1 && affected > 0 ? static_cast<int>(first) : 0;
+  if (affected == 0 || affected == count) return {"", first_rank};
+  return {(ranks > 1 ? " on rank" : " on device") + std::string(affected == 1 ? " " : "s ") + names, first_rank};
 }
 
 LOCKSTEP_INLINE void check_gradient(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
@@ -32,11 +35,21 @@ LOCKSTEP_INLINE void check_gradient(parallel::AnySession& session, nn::Loss<Host
 }
 
 LOCKSTEP_INLINE void check_finite(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
-                                  double clip_norm, int rank, int ranks, int devices) {
+                                  double clip_norm, int rank, int ranks, int devices,
+                                  std::function<std::string()> const& find_sample) {
   if (std::isfinite(loss.sum)) return check_gradient(session, loss, step, clip_norm);
-  auto const where = where_not_finite(session, rank, ranks, devices);
-  throw Error("training: the loss of step " + std::to_string(step) + " is " + std::to_string(loss.sum) + where +
-              (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
+  auto const [where, first_rank] = where_not_finite(session, rank, ranks, devices);
+  std::string sample;
+  if (find_sample && rank == first_rank) sample = find_sample();
+  if (find_sample) session.broadcast(sample, first_rank);
+  std::string message = "training: the loss of step " + std::to_string(step) + " is " +
+                        (std::isnan(loss.sum) ? "nan" : std::to_string(loss.sum)) + where +
+                        (where.empty() ? "; " : " and nowhere else; ");
+  if (!sample.empty())
+    throw Error(message + sample +
+                "; correct the data, or let the loader skip such samples by data::FiniteCheck and "
+                "DataLoaderOptions::on_failure");
+  throw Error(message + (where.empty() ? "" : "look at the samples there, ") +
               "lower the learning rate, warm it up, clip the gradient, or check samples by data::FiniteCheck" +
               (session.kind().scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
 }
