@@ -321,8 +321,11 @@
 #include <lockstep/train/metrics/f1.hpp>
 #include <lockstep/train/metrics/head_metric.hpp>
 #include <lockstep/train/metrics/loss_part.hpp>
+#include <lockstep/train/metrics/mean_absolute_error.hpp>
 #include <lockstep/train/metrics/mean_iou.hpp>
 #include <lockstep/train/metrics/metric.hpp>
+#include <lockstep/train/metrics/r2_score.hpp>
+#include <lockstep/train/metrics/root_mean_squared_error.hpp>
 #include <lockstep/train/metrics/top_k_accuracy.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trace/trace.hpp>
