@@ -125,6 +125,33 @@ TEST_CASE("arrays that fit neither the sample type nor each other are refused") 
                        doctest::Contains("member 1 of ArrayDataset is bound twice"), ConfigError);
 }
 
+TEST_CASE("rows of several extents are cut into a vector's arrays only at an extent") {
+  TemporaryFolder const folder;
+  struct Steps {
+    std::vector<std::array<float, 3>> steps;
+  };
+  struct Sixes {
+    std::vector<std::array<float, 6>> steps;
+  };
+  struct Flat {
+    std::vector<float> numbers;
+  };
+  std::vector<float> values(2 * 4 * 3 * 2);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  write_file(folder / "array", bytes_of(values));
+  auto const shaped = [&](std::vector<Index> const& row) { return data::open_raw<float>(folder / "array", row); };
+  CHECK(data::ArrayDataset{ArrayMember{&Steps::steps, shaped({8, 3})}}.get(1).steps[2][1] == 31);
+  CHECK(data::ArrayDataset{ArrayMember{&Steps::steps, shaped({24})}}.get(1).steps.size() == 8);
+  CHECK(data::ArrayDataset{ArrayMember{&Sixes::steps, shaped({4, 3, 2})}}.get(0).steps.size() == 4);
+  CHECK(data::ArrayDataset{ArrayMember{&Flat::numbers, shaped({3, 8})}}.get(0).numbers.size() == 24);
+  CHECK_THROWS_WITH_AS((data::ArrayDataset{ArrayMember{&Steps::steps, shaped({3, 8})}}),
+                       doctest::Contains("array: has rows of 24 numbers [2, 3, 8], but member 0 of ArrayDataset is a "
+                                         "vector of arrays of 3, and the last extents are not; transpose the file to "
+                                         "[rows, steps, 3], or change the member's type"),
+                       DataError);
+  CHECK_THROWS_AS((data::ArrayDataset{ArrayMember{&Steps::steps, shaped({4, 3, 2})}}), DataError);
+}
+
 TEST_CASE("sequences of varying length are concatenated, in arrays of their own widths") {
   TemporaryFolder const folder;
   struct Flight {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,22 @@ void resize_to_rows(Member& member, FileArray const& array, Index rows) {
   }
 }
 
+/// Count of numbers in an element of a vector member that holds arrays; 0 for other members.
+template <class Member>
+inline constexpr Index array_elements_of = 0;
+template <Number Value, std::size_t Count>
+inline constexpr Index array_elements_of<std::vector<std::array<Value, Count>>> = static_cast<Index>(Count);
+
+/// Returns whether rows of this shape consist of whole last extents of `count` numbers. A row of one extent is cut
+/// anywhere.
+[[nodiscard]] inline bool ends_in(std::vector<Index> const& shape, Index count) noexcept {
+  if (shape.size() <= 2) return true;
+  Index numbers = 1;
+  for (std::size_t axis = shape.size(); axis > 1; --axis)
+    if ((numbers *= shape[axis - 1]) == count) return true;
+  return false;
+}
+
 }  // namespace detail
 
 /// Reads samples whose members are rows of arrays in files: sample i is row i of each. Every member is bound to one
@@ -75,7 +92,8 @@ void resize_to_rows(Member& member, FileArray const& array, Index rows) {
 /// Reads rows directly into the batch. Sequences of varying length are concatenated in their array, and
 /// `ArrayMember::rows` gives their rows: `ArrayMember{&Flight::states, states, RowRanges::of_lengths(lengths)}`. Copies
 /// share the open files. Thread-safe.
-/// @throws DataError from the constructor if an array's type or width differs from the member's
+/// @throws DataError from the constructor if an array's type or width differs from the member's, or a member is a
+/// vector of arrays and the array's last extents do not have as many numbers
 /// @throws DataError from the constructor if arrays differ in samples, or ranges reach beyond their array
 /// @throws DataError from reading if a file has been shortened since
 template <class Sample, class... Member>
@@ -98,6 +116,14 @@ class ArrayDataset {
       if (static_cast<Index>(numbers.size()) != one.array.width()) {
         throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
                         one.array.extents() + ", but " + who + " takes " + std::to_string(numbers.size()));
+      }
+      if (constexpr Index count = detail::array_elements_of<std::remove_reference_t<decltype(member)>>;
+          count > 0 && !detail::ends_in(one.array.shape(), count)) {
+        auto const each = std::to_string(count);
+        throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
+                        one.array.extents() + ", but " + who + " is a vector of arrays of " + each +
+                        ", and the last extents are not; transpose the file to [rows, steps, " + each +
+                        "], or change the member's type");
       }
       check_rows(one, who);
       for (auto const* place : places)
