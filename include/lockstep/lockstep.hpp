@@ -65,6 +65,7 @@
 #include <lockstep/data/combine/concat.hpp>
 #include <lockstep/data/combine/hold_out.hpp>
 #include <lockstep/data/combine/mixture.hpp>
+#include <lockstep/data/combine/standard_scaler.hpp>
 #include <lockstep/data/combine/subset.hpp>
 #include <lockstep/data/combine/transform.hpp>
 #include <lockstep/data/combine/zip.hpp>
