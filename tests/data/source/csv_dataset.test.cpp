@@ -162,7 +162,9 @@ TEST_CASE("numbers of every kind") {
   CHECK(error_of<Numbers>("1,1,1,1\n1,1,1.x,0\n") == doctest::Contains("column 3: expected a number, found \"1.x\""));
   CHECK(error_of<Numbers>("1,1,1,1\n1,1,1,yes\n") ==
         doctest::Contains("column 4: expected 0, 1, true or false, found \"yes\""));
-  CHECK(error_of<Numbers>("1,1,1,1\n1,1,,0\n") == doctest::Contains("column 3: expected a number, found \"\""));
+  CHECK(error_of<Numbers>("1,1,1,1\n1,1,,0\n") ==
+        doctest::Contains("column 3: expected a number, found \"\"; fill the field, or make the member a "
+                          "std::optional number"));
   CHECK(error_of<Numbers>("1,1,1,1\n1.5,1,1,0\n") ==
         doctest::Contains("column 1: expected a whole number, found \"1.5\""));
 }
@@ -302,6 +304,31 @@ TEST_CASE("columns are selected by name, in any order and from a wider table") {
   CHECK_THROWS_WITH_AS(table<Sale>("a,b\n", {.columns = {"a", "b"}}),
                        doctest::Contains("has 2 names, and the row type 4 columns (text, 2 x number, number)"),
                        ConfigError);
+}
+
+TEST_CASE("blanks as the separator: several count as one, and those at the ends of a line as none") {
+  struct State {
+    float time, angle;
+    std::string phase;
+  };
+  std::string const content = "  t     angle phase\n  0.0   1e-1  up  \n 10.5\t -2 \"to  rest\"\n\n100 0.25 down";
+  for (int const threads : {1, 2}) {
+    auto const states = table<State>(content, {.separator = ' ', .threads = threads});
+    REQUIRE(states.size() == 3);
+    CHECK(states.get(0).time == 0);
+    CHECK(states.get(0).angle == 0.1f);
+    CHECK(states.get(0).phase == "up");
+    CHECK(states.get(1).angle == -2);
+    CHECK(states.get(1).phase == "to  rest");
+    CHECK(states.get(2).time == 100);
+    CHECK(states.get(2).phase == "down");
+  }
+  CHECK(table<State>(content, {.separator = ' ', .max_held_bytes = 0}).get(2).angle == 0.25f);
+  struct Angle {
+    float angle;
+  };
+  CHECK(table<Angle>(content, {.separator = ' ', .columns = {"angle"}}).get(1).angle == -2);
+  CHECK(error_of("1 2 3 4\n", {.separator = ' '}) == doctest::Contains("has 4 columns"));
 }
 
 TEST_CASE("another separator, and a row of one column") {

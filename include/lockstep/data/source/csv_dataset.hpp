@@ -39,6 +39,7 @@ enum class CsvHeader {
 /// Options of CsvDataset: form of the lines, columns, encoding, memory.
 struct CsvOptions {
   CsvHeader header = CsvHeader::automatic;
+  /// Field separator. A blank means any number of blanks and tabs, also at the ends of a line, as in aligned columns.
   char separator = ',';
   /// Names of the columns that a row's members take, in the members' order. They are looked up in the first line, in
   /// any order and among other columns, for any value of `header`. Empty: the members take all columns in the file's
@@ -337,7 +338,9 @@ class CsvDataset {
                      (detail::is_csv_list<Value> ? "a list, each " : "") + detail::csv_kind<Value>() + ", found " +
                      detail::excerpt(field.text) +
                      (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
-                     "; correct the field, or change the member's type or the header option" +
+                     (field.text.empty() && !detail::is_csv_list<Value>
+                          ? "; fill the field, or make the member a std::optional number, which may be absent"
+                          : "; correct the field, or change the member's type or the header option") +
                      (detail::is_optional_number<Value> ? ", or name the word in CsvOptions::missing" : "") +
                      (detail::is_csv_list<Value> ? ", or set CsvOptions::list_separator" : ""));
       }

@@ -28,7 +28,8 @@ struct CsvField {
 /// Returns the number of characters of the line end at `at`; 0 if the line does not end there.
 [[nodiscard]] std::size_t csv_line_break(std::string_view text, std::size_t at) noexcept;
 
-/// Returns the field that begins at `at`. @source RFC 4180
+/// Returns the field that begins at `at`. If the separator is a blank, blanks and tabs together are one separator, and
+/// those at the ends of a line are none. @source RFC 4180
 [[nodiscard]] CsvField csv_field(std::string_view text, std::size_t at, char separator) noexcept;
 
 }}}  // namespace lockstep::data::detail

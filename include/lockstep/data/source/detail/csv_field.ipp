@@ -21,6 +21,11 @@ LOCKSTEP_INLINE std::size_t csv_line_break(std::string_view text, std::size_t at
 }
 
 LOCKSTEP_INLINE CsvField csv_field(std::string_view text, std::size_t at, char separator) noexcept {
+  bool const blanks = separator == ' ';
+  auto const skip_blanks = [&](std::size_t& from) {
+    while (from < text.size() && (text[from] == ' ' || text[from] == '\t')) ++from;
+  };
+  if (blanks) skip_blanks(at);
   CsvField out;
   out.begin = at;
   auto end = at;
@@ -33,16 +38,24 @@ LOCKSTEP_INLINE CsvField csv_field(std::string_view text, std::size_t at, char s
     out.text = text.substr(at + 1, end - at - 1);
     ++end;
   } else {
-    while (end < text.size() && text[end] != separator && csv_line_break(text, end) == 0) ++end;
+    auto const find_end = [&](auto const& ends_field) {
+      while (end < text.size() && !ends_field(text[end]) && csv_line_break(text, end) == 0) ++end;
+    };
+    if (blanks)
+      find_end([](char c) { return c == ' ' || c == '\t'; });
+    else
+      find_end([=](char c) { return c == separator; });
     out.text = text.substr(at, end - at);
   }
+  auto const field_end = end;
+  if (blanks) skip_blanks(end);
   if (end == text.size()) {
     out.next = end;
-  } else if (text[end] == separator) {
-    out.end = CsvField::End::separator;
-    out.next = end + 1;
   } else if (auto const skipped = csv_line_break(text, end)) {
     out.next = end + skipped;
+  } else if (blanks ? end > field_end : text[end] == separator) {
+    out.end = CsvField::End::separator;
+    out.next = blanks ? end : end + 1;
   } else {
     out.end = CsvField::End::stray_text;
     out.next = end;
