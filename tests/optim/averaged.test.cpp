@@ -23,6 +23,25 @@ static_assert(!optim::averages<optim::AdamW>);
 
 namespace {
 
+/// An optimizer of a user, without a rule for kernel::OptimizerStep.
+struct Lion {
+  double learning_rate = 1e-3;
+  static constexpr int states = 1;
+  template <class T>
+  void step(memory::Stream<HostSpace>, optim::Slice<T, HostSpace> slice, Scalars const* scalars) const {
+    if (!scalars->active()) return;
+    auto const rate = static_cast<T>(scalars->learning_rate * slice.rate);
+    auto const scale = static_cast<T>(scalars->gradient_scale());
+    for (Index i = 0; i < slice.count; ++i) {
+      auto& moment = slice.states[0][i];
+      auto const gradient = slice.gradients[i] * scale,
+                 blend = static_cast<T>(0.9) * moment + static_cast<T>(0.1) * gradient;
+      slice.values[i] -= rate * static_cast<T>((blend > 0) - (blend < 0));
+      moment = static_cast<T>(0.99) * moment + static_cast<T>(0.01) * gradient;
+    }
+  }
+};
+
 /// Makes that many steps with equal gradients, with an optimizer that has `states`; returns value and states of each
 /// element.
 template <class T, class O>
@@ -69,6 +88,29 @@ TEST_CASE("it steps as its optimizer, bit-identically, and its last state is the
   check<float>(optim::AdamW{});
   check<float>(optim::SGD{.momentum = 0.9});
   check<double>(optim::AdamW{});
+}
+
+TEST_CASE("it averages the parameters of an optimizer without a rule, and a step that is not active changes nothing") {
+  check<float>(Lion{});
+  check<double>(Lion{});
+  float value = 1, gradient = 1, moment = 2, lag = 3;
+  float* const states[] = {&moment, &lag};
+  ThreadPool pool;
+  Scalars const scalars{.step = 1, .learning_rate = 1, .weight = 0};
+  REQUIRE(!scalars.active());
+  optim::Averaged{Lion{}}.step(memory::Stream<HostSpace>(pool),
+                               optim::Slice<float, HostSpace>{0, 1, &value, &gradient, states}, &scalars);
+  CHECK(std::array{value, moment, lag} == std::array{1.0f, 2.0f, 3.0f});
+}
+
+TEST_CASE("blocks of an optimizer without a rule give the bits of one slice") {
+  ThreadPool pool;
+  lockstep_test::Arena<float> plain(5000), averaged(5000);
+  Scalars const scalars{.step = 2, .learning_rate = 0.5};
+  lockstep_test::step(Lion{}, pool, plain, 0, 5000, scalars, 0.5);
+  lockstep_test::step(optim::Averaged{Lion{}}, pool, averaged, 0, 5000, scalars, 0.5);
+  CHECK(averaged.values == plain.values);
+  CHECK(averaged.states[0] == plain.states[0]);
 }
 
 TEST_CASE("its settings are its optimizer's, and its own") {

@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// `Averaged{AdamW{.learning_rate = 1e-3}, 0.999}`. The optimizer's settings are members. The average takes one more
 /// state, x - a: checkpoints contain it, and ranks shard it if they shard the optimizer. Trainers evaluate the average,
 /// train::KeepBest saves it, and train::averages returns it. With UntouchedRows::skip, untouched rows of a table keep
-/// their average.
+/// their average. `Base` may be an optimizer of your own.
 /// @source Polyak, Juditsky: Acceleration of stochastic approximation by averaging (1992)
 template <class Base>
 struct Averaged : Base {
@@ -44,18 +44,22 @@ struct Averaged : Base {
     detail::expect_setting("Averaged", "decay", decay, 1);
   }
 
-  /// Updates a slice in one pass; allocates nothing.
-  /// @determinism bitwise, for any number of threads and any slicing
+  /// Updates a slice in one pass; allocates nothing. An optimizer of your own without `rule_of(slice)` steps on blocks
+  /// of the slice, on the CPU.
+  /// @determinism bitwise, for any number of threads and any slicing, if the optimizer's step is elementwise
   template <class Scalar, class Space>
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
-    static_assert(
-        requires { this->rule_of(slice); },
-        "Lockstep: optim::Averaged holds an optimizer that is not Lockstep's and does not expose its rule: it "
-        "has no rule_of(slice)");
-    kernel::OptimizerStep<Space>::template run<states>(
-        stream, slice, scalars,
-        detail::MakeAveragedRule<decltype(this->rule_of(slice)), Scalar, static_cast<std::size_t>(Base::states)>{
-            this->rule_of(slice), decay});
+    if constexpr (requires { this->rule_of(slice); }) {
+      kernel::OptimizerStep<Space>::template run<states>(
+          stream, slice, scalars,
+          detail::MakeAveragedRule<decltype(this->rule_of(slice)), Scalar, static_cast<std::size_t>(Base::states)>{
+              this->rule_of(slice), decay});
+    } else {
+      static_assert(Space::host_accessible,
+                    "Lockstep: on a GPU, optim::Averaged needs an optimizer with rule_of(slice), whose rule "
+                    "kernel::OptimizerStep runs; see docs/reference/optimizer.md");
+      if (scalars->active()) detail::step_averaged(static_cast<Base const&>(*this), stream, slice, scalars, decay);
+    }
   }
 };
 template <class Base>

@@ -79,4 +79,28 @@ struct MakeAveragedRule {
   }
 };
 
+/// Steps an optimizer without a rule on blocks of a slice, and updates x - a, the slice's last state. Does not check
+/// whether the step is active.
+template <class Base, class Stream, class Slice, class Scalars>
+void step_averaged(Base const& base, Stream stream, Slice const& slice, Scalars const* scalars, double decay) {
+  using Element = std::remove_reference_t<decltype(*slice.values)>;
+  auto const keep = static_cast<Element>(std::min(decay, 1 - 1 / scalars->step));
+  constexpr Index block = 2048;
+  std::array<Element, static_cast<std::size_t>(block)> before;
+  for (Index at = 0; at < slice.count; at += block) {
+    auto part = slice;
+    part.offset += at, part.values += at, part.gradients += at;
+    part.count = std::min(block, slice.count - at);
+    part.half_precision = slice.half_precision + at;
+    std::array<Element*, static_cast<std::size_t>(Base::states)> states{};
+    for (std::size_t s = 0; s < states.size(); ++s) states[s] = slice.states[s] + at;
+    part.states = states.data();
+    std::copy_n(part.values, part.count, before.begin());
+    base.step(stream, part, scalars);
+    Element* const lag = slice.states[Base::states] + at;
+    for (Index i = 0; i < part.count; ++i)
+      lag[i] = flush_to_zero<30>(keep * (lag[i] + (part.values[i] - before[static_cast<std::size_t>(i)])));
+  }
+}
+
 }}}  // namespace lockstep::optim::detail
