@@ -51,3 +51,29 @@ TEST_CASE("a text column returns its texts") {
   CHECK(column[1].empty());
   CHECK(column[2] == "three");
 }
+
+TEST_CASE("columns return the members of a row, without padding") {
+  std::array<int, 6> const numbers{1, 2, 3, 4, 5, 6};
+  std::array<bool, 2> const present{false, true};
+  std::array<std::int32_t, 2> const lengths{2, 0};
+  std::array<Index, 3> const offsets{0, 4, 4};
+  CHECK(data::NumberColumn<int, HostSpace>{{numbers.data(), {6}}}[4] == 5);
+  auto const second = data::ArrayColumn<int, 3, HostSpace>{{numbers.data(), {2, 3}}}[1];
+  static_assert(second.size() == 3);
+  CHECK(second[0] == 4);
+  data::OptionalColumn<int, HostSpace> const optional{{numbers.data(), {2}}, {present.data(), {2}}};
+  CHECK(!optional[0]);
+  CHECK(optional[1] == 2);
+
+  data::PaddedColumn<int, HostSpace> padded{{numbers.data(), {2, 3}}, {lengths.data(), {2}}};
+  CHECK(padded[0].size() == 2);
+  CHECK(padded[0][1] == 2);
+  CHECK(padded[1].empty());
+  padded.side = data::Side::start;
+  CHECK(padded[0][0] == 2);
+  CHECK(padded[0][1] == 3);
+  data::RaggedColumn<int, HostSpace> const ragged{{numbers.data(), {4}}, {offsets.data(), {3}}, 4};
+  CHECK(ragged[0].size() == 4);
+  CHECK(ragged[0][3] == 4);
+  CHECK(ragged[1].empty());
+}

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,6 +27,9 @@ template <Number Value, class Space>
 struct NumberColumn {
   TensorView<Value const, 1, Space> values;  // [rows]
 
+  /// Returns the number of a row.
+  [[nodiscard]] Value operator[](Index row) const noexcept requires(Space::host_accessible) { return values(row); }
+
   bool operator==(NumberColumn const&) const = default;
 };
 
@@ -33,6 +37,11 @@ struct NumberColumn {
 template <Number Value, std::size_t Count, class Space>
 struct ArrayColumn {
   TensorView<Value const, 2, Space> values;  // [rows, Count]
+
+  /// Returns the numbers of a row.
+  [[nodiscard]] std::span<Value const, Count> operator[](Index row) const noexcept requires(Space::host_accessible) {
+    return std::span<Value const, Count>(values.data + row * static_cast<Index>(Count), Count);
+  }
 
   bool operator==(ArrayColumn const&) const = default;
 };
@@ -42,6 +51,11 @@ template <Number Value, class Space>
 struct OptionalColumn {
   TensorView<Value const, 1, Space> values;  // [rows]
   TensorView<bool const, 1, Space> present;  // [rows]
+
+  /// Returns the number of a row, or nothing if it is absent.
+  [[nodiscard]] std::optional<Value> operator[](Index row) const noexcept requires(Space::host_accessible) {
+    return present(row) ? std::optional<Value>(values(row)) : std::nullopt;
+  }
 
   bool operator==(OptionalColumn const&) const = default;
 };
@@ -66,6 +80,13 @@ struct PaddedColumn {
   detail::ZeroRuns* zero_runs = nullptr;             // the collate's record of zero bytes in the slab
   Index first_run = 0;                               // number of the first row's run in `zero_runs`
 
+  /// Returns the numbers of a row, without padding.
+  [[nodiscard]] std::span<Value const> operator[](Index row) const noexcept
+      requires(Space::host_accessible&& Count == 0) {
+    auto const length = Index{lengths(row)}, before = side == Side::end ? 0 : values.extent[1] - length;
+    return {values.data + row * values.extent[1] + before, static_cast<std::size_t>(length)};
+  }
+
   bool operator==(PaddedColumn const&) const = default;
 };
 
@@ -79,6 +100,12 @@ struct RaggedColumn {
   TensorView<Index const, 1, Space> offsets;    // [rows + 1], ascending from 0
   Index longest = 0;                            // elements of the longest sequence
   SegmentPlan const* plan = nullptr;            // of the ids; null by default
+
+  /// Returns the numbers of a row.
+  [[nodiscard]] std::span<Value const> operator[](Index row) const noexcept
+      requires(Space::host_accessible&& Count == 0) {
+    return {values.data + offsets(row), static_cast<std::size_t>(offsets(row + 1) - offsets(row))};
+  }
 
   bool operator==(RaggedColumn const&) const = default;
 };
@@ -95,6 +122,7 @@ struct TextColumn {
   TensorView<char const, 1, Space> characters;  // [offsets[rows]]
   TensorView<Index const, 1, Space> offsets;    // [rows + 1], ascending from 0
 
+  /// Returns the string of a row.
   [[nodiscard]] std::string_view operator[](Index row) const noexcept requires(Space::host_accessible) {
     return {characters.data + offsets(row), static_cast<std::size_t>(offsets(row + 1) - offsets(row))};
   }
