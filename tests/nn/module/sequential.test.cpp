@@ -5,10 +5,13 @@
 
 #include <string>
 #include <vector>
+#include <lockstep/nn/autograd/recompute.hpp>
 #include <lockstep/nn/elementwise/gelu.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
 #include <lockstep/nn/random/dropout.hpp>
+#include <lockstep/nn/random/stochastic_depth.hpp>
+#include <lockstep/nn/transformer/residual.hpp>
 
 #include "nn/layer_check.hpp"
 
@@ -65,4 +68,21 @@ TEST_CASE("Sequential: gradients, with dropout inside and without layers") {
   CAPTURE(result.where);
   CHECK(result.ok());
   CHECK(layer_check::check(nn::Sequential<>{}, 6, batch, apply).ok());
+}
+
+TEST_CASE("Sequential: layers that take positions receive them, also within Residual and Recompute") {
+  layer_check::Batch const vectors{.rows = 6, .length = 1};
+  auto const with_positions = [](auto& context, auto const& layer, auto const& x) {
+    return layer.forward(context, x.tokens, x.layout.positions);
+  };
+  auto const branch = [] { return nn::Sequential{nn::Linear{5, 5}, gelu, nn::Dropout{0.4}, nn::StochasticDepth{0.3}}; };
+  auto const layers = [&](auto part) { return nn::Sequential{nn::Residual{part}, nn::Linear{5, 5}}; };
+  auto const result = layer_check::check(layers(branch()), 5, vectors, with_positions);
+  CAPTURE(result.where);
+  CHECK(result.ok());
+  // A Sequence holds its positions itself.
+  auto const pass = layer_check::run<float>(layers(branch()), 5, vectors, apply, 1);
+  CHECK(pass == layer_check::run<float>(layers(branch()), 5, vectors, with_positions, 1));
+  CHECK(pass == layer_check::run<float>(layers(nn::Recompute{branch()}), 5, vectors, with_positions, 1));
+  CHECK(!(pass == layer_check::run<float>(layers(nn::Sequential{nn::Linear{5, 5}, gelu}), 5, vectors, apply, 1)));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <tuple>
 #include <utility>
 
 #include <lockstep/nn/autograd/context.hpp>
@@ -20,14 +21,25 @@ class Recompute {
   void visit(auto&& each) { block_.visit(each); }
 
   /// Applies the block.
-  /// @shape takes and returns what the block does: Variables or Sequences
+  /// @shape takes what the block does: Variables, Sequences, and views without gradient such as positions; returns what
+  /// the block returns
   template <class Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
-    return context.recompute([this, inputs...](Context& c) { return block_.forward(c, inputs...); },
-                             detail::tokens_of(inputs)...);
+    auto const block = [this, inputs...](Context& c) { return block_.forward(c, inputs...); };
+    return std::apply([&](auto const&... variables) { return context.recompute(block, variables...); },
+                      std::tuple_cat(variable_of(inputs)...));
   }
 
  private:
+  /// Returns the input's Variable, or nothing for an input without gradient, such as positions.
+  template <class Input>
+  static auto variable_of(Input const& input) {
+    if constexpr (requires { detail::tokens_of(input).slot; })
+      return std::tuple{detail::tokens_of(input)};
+    else
+      return std::tuple{};
+  }
+
   Block block_;
 };
 

@@ -21,7 +21,7 @@ Named(char const*, Layer) -> Named<Layer>;
 
 /// Chain of layers: y = c(b(a(x))) for Sequential{a, b, c}. A layer has `forward(context, x)`, or is a function of
 /// context and x, such as `[](auto& context, auto x) { return nn::gelu(context, x); }`. Parameter names begin with the
-/// layer's index, "0.weight", or with the name in `Named{"input", a}`.
+/// layer's index, "0.weight", or with the name in `Named{"input", a}`. Activations are layers, too: ReLU{}.
 /// @determinism as the layers
 template <class... Layers>
 class Sequential {
@@ -33,6 +33,13 @@ class Sequential {
   template <detail::IsContext Context, class Input>
   [[nodiscard]] auto forward(Context& context, Input const& x) const {
     return from<0>(context, x);
+  }
+  /// Passes further arguments to the layers that take them, such as the positions that key Dropout and StochasticDepth
+  /// of Variables: `layers.forward(context, x, batch.positions())`.
+  template <detail::IsContext Context, class Input, class... More>
+  requires(sizeof...(More) > 0)
+      [[nodiscard]] auto forward(Context& context, Input const& x, More const&... more) const {
+    return from<0>(context, x, more...);
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
@@ -51,25 +58,27 @@ class Sequential {
     if constexpr (requires { named.layer.visit(each); }) each(named.name, named.layer);
   }
 
-  template <std::size_t Position, class Context, class Input>
-  auto from(Context& context, Input const& x) const {
+  template <std::size_t Position, class Context, class Input, class... More>
+  auto from(Context& context, Input const& x, More const&... more) const {
     if constexpr (Position == sizeof...(Layers)) {
       return x;
     } else {
-      return from<Position + 1>(context, call(std::get<Position>(layers_), context, x));
+      return from<Position + 1>(context, call(std::get<Position>(layers_), context, x, more...), more...);
     }
   }
-  template <class Layer, class Context, class Input>
-  static auto call(Layer const& layer, Context& context, Input const& x) {
+  template <class Layer, class Context, class Input, class... More>
+  static auto call(Layer const& layer, Context& context, Input const& x, More const&... more) {
     if constexpr (requires { layer(context, x); }) {
       return layer(context, x);
+    } else if constexpr (requires { layer.forward(context, x, more...); }) {
+      return layer.forward(context, x, more...);
     } else {
       return layer.forward(context, x);
     }
   }
-  template <class Layer, class Context, class Input>
-  static auto call(Named<Layer> const& named, Context& context, Input const& x) {
-    return call(named.layer, context, x);
+  template <class Layer, class Context, class Input, class... More>
+  static auto call(Named<Layer> const& named, Context& context, Input const& x, More const&... more) {
+    return call(named.layer, context, x, more...);
   }
 
   std::tuple<Layers...> layers_;

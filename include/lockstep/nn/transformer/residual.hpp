@@ -16,11 +16,12 @@ class Residual {
 
   void visit(auto&& each) { block_.visit(each); }
 
-  /// Returns x + block(x). x is any input of the block: rows, a Sequence or images.
+  /// Returns x + block(x). x is any input of the block: rows, a Sequence or images. The block receives further
+  /// arguments, such as the positions that key dropout.
   /// @throws ShapeError if the block returns another shape
-  template <detail::IsContext Context, class Input>
-  [[nodiscard]] Input forward(Context& context, Input const& x) const {
-    return add(context, x, block_.forward(context, x));
+  template <detail::IsContext Context, class Input, class... More>
+  [[nodiscard]] Input forward(Context& context, Input const& x, More const&... more) const {
+    return add(context, x, block_.forward(context, x, more...));
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
