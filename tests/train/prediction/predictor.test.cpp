@@ -272,8 +272,10 @@ TEST_CASE("parameters of another model are refused") {
   CHECK_THROWS_WITH_AS((train::Predictor{Model(5), folder / "other.safetensors", some}),
                        doctest::Contains("but a predictor needs all parameters"), ConfigError);
   Model const large(500);
-  CHECK_THROWS_WITH_AS((train::Predictor{large, std::span<float const>(values)}),
-                       doctest::Contains("give those of the same model"), ShapeError);
+  CHECK_THROWS_WITH_AS(
+      (train::Predictor{large, std::span<float const>(values)}),
+      doctest::Contains("give those of the same model: values() and buffers() of a trainer, or the trainer itself"),
+      ShapeError);
   CHECK_THROWS_AS((train::Predictor{Model{}, folder / "none.safetensors"}), DataError);
 }
 

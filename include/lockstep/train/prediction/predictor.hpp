@@ -211,7 +211,8 @@ class Predictor {
   static void check(char const* what, std::span<float const> from, std::span<float const> to) {
     expect<ShapeError>(from.size() == to.size(), [&] {
       return "Predictor: the arena of " + std::string(what) + " has " + std::to_string(from.size()) +
-             " elements and the model's " + std::to_string(to.size()) + "; give those of the same model";
+             " elements and the model's " + std::to_string(to.size()) +
+             "; give those of the same model: values() and buffers() of a trainer, or the trainer itself";
     });
   }
 
