@@ -329,6 +329,8 @@
 #include <lockstep/train/metrics/r2_score.hpp>
 #include <lockstep/train/metrics/root_mean_squared_error.hpp>
 #include <lockstep/train/metrics/top_k_accuracy.hpp>
+#include <lockstep/train/prediction/draw_token.hpp>
+#include <lockstep/train/prediction/predicted_class.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trace/trace.hpp>
 #include <lockstep/train/trainer/averages.hpp>

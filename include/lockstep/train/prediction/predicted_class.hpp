@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+namespace detail {
+
+/// Returns the logits of a row or place of a Variable on the host, of a slot of a Sequence, or of a row of a tensor.
+/// @throws ShapeError if there is no such row, or it has no logits
+template <class Prediction>
+[[nodiscard]] auto logits_of(char const* caller, Prediction const& prediction, Index row) {
+  if constexpr (requires { prediction.tokens; }) {
+    return logits_of(caller, prediction.tokens, row);
+  } else if constexpr (requires { prediction.value; }) {
+    return logits_of(caller, prediction.value, row);
+  } else {
+    Index const width = prediction.extent.back(), rows = width == 0 ? 0 : prediction.size() / width;
+    if (row < 0 || row >= rows)
+      throw ShapeError(std::string(caller) + ": row " + std::to_string(row) + " of a prediction with " +
+                       std::to_string(rows) + " rows of " + std::to_string(width) + " logits");
+    return std::span(prediction.data + row * width, static_cast<std::size_t>(width));
+  }
+}
+
+}  // namespace detail
+
+/// Returns the class with the largest logit of a row, as train::Accuracy counts it: the first of equal logits, and for
+/// a single logit class 1 if it is above 0. NaN is never the largest.
+/// @param row a row or place of a Variable on the host, or a slot of a Sequence
+/// @throws ShapeError if the prediction has no such row
+template <class Prediction>
+[[nodiscard]] Index predicted_class(Prediction const& prediction, Index row) {
+  auto const logits = detail::logits_of("predicted_class", prediction, row);
+  if (logits.size() == 1) return static_cast<float>(logits[0]) > 0 ? 1 : 0;
+  return std::max_element(logits.begin(), logits.end(),
+                          [](auto a, auto b) { return static_cast<float>(a) < static_cast<float>(b); }) -
+         logits.begin();
+}
+
+/// Returns the probability of each class for a row of logits: their softmax. A single logit x gives the probabilities
+/// of the classes 0 and 1, of which the second is 1 / (1 + exp(-x)).
+/// @param row as for predicted_class
+/// @throws ShapeError if the prediction has no such row
+template <class Prediction>
+[[nodiscard]] std::vector<double> class_probabilities(Prediction const& prediction, Index row) {
+  auto const logits = detail::logits_of("class_probabilities", prediction, row);
+  std::vector<double> out(logits.begin(), logits.end());
+  if (out.size() == 1) out.insert(out.begin(), 0.0);
+  double const largest = *std::max_element(out.begin(), out.end());
+  double sum = 0;
+  for (auto& p : out) sum += p = std::exp(p - largest);
+  for (auto& p : out) p /= sum;
+  return out;
+}
+
+}}}  // namespace lockstep::train
