@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,12 +13,32 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// One weight for each class: a view of a std::vector<float>, std::array or std::span, which must outlive it.
+class ClassWeights : public std::span<float const> {
+ public:
+  using std::span<float const>::span;
+  constexpr ClassWeights() = default;
+  template <class Floats>
+  requires std::convertible_to<Floats const&, std::span<float const>>
+  constexpr ClassWeights(Floats const& weights)  // NOLINT(google-explicit-constructor): converts by design
+      : span(weights) {}
+  /// Rejects weights of another type at compile time.
+  template <class Others>
+  requires(!std::convertible_to<Others const&, std::span<float const>> && requires(Others const& w) {
+    w.begin();
+  }) constexpr ClassWeights(Others const&) {  // NOLINT(google-explicit-constructor)
+    static_assert(sizeof(Others) == 0,
+                  "Lockstep: class_weights takes floats, one for each class, that the model keeps: a "
+                  "std::vector<float> or a std::array of float; data::ClassBalance{labels, names}.weights() makes one");
+  }
+};
+
 /// Options of the cross entropy with labels. The defaults give -log p[label].
 struct CrossEntropyOptions {
-  std::span<float const> class_weights{};  ///< [classes] on the host, for any space; if empty, each class has weight 1
-  double label_smoothing = 0;              ///< share of the label that is spread over all classes, in [0, 1]
-  std::optional<Index> ignored{};          ///< rows with this label, inside the classes or not, are ignored
-  double factor = 1;                       ///< of loss and gradient, not of the weight: for an auxiliary loss
+  ClassWeights class_weights{};    ///< [classes] on the host, for any space; if empty, each class has weight 1
+  double label_smoothing = 0;      ///< share of the label that is spread over all classes, in [0, 1]
+  std::optional<Index> ignored{};  ///< rows with this label, inside the classes or not, are ignored
+  double factor = 1;               ///< of loss and gradient, not of the weight: for an auxiliary loss
 
   /// @throws ShapeError unless each row of logits has a factor, or there are none
   template <class Factors>

@@ -164,6 +164,14 @@ class Trainer {
   train::RunRecord fit(Loader& loader, FitOptions const& options) {
     return fit(loader, train::NoEvaluation{}, options);
   }
+  /// Rejects the evaluation after the options at compile time.
+  template <class Loader, class Evaluation>
+  requires(train::is_evaluation<Evaluation>) train::RunRecord fit(Loader&, FitOptions const&, Evaluation const&) {
+    static_assert(sizeof(Loader) == 0,
+                  "Lockstep: fit takes the evaluation before the options: trainer.fit(loader, "
+                  "train::Evaluation{validation, metrics...}, {.epochs = 3})");
+    return {};
+  }
 
   /// Makes one step of your own training loop. `batches` are the result of a loader's next(), one batch, or a range of
   /// batches: one per device or shard of this process, or a multiple, whose gradients are summed. Random operations

@@ -6,7 +6,9 @@
 // CASE sum: Lockstep: losses on the same batch are joined by a.with_auxiliary(b)
 // CASE factor: Lockstep: pass the factor of a loss to the function that computes it
 // CASE factor_behind: Lockstep: pass the factor of a loss to the function that computes it
+// CASE double_weights: Lockstep: class_weights takes floats, one for each class, that the model keeps
 #include <string>
+#include <vector>
 
 #include <lockstep/data/columns.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
@@ -36,6 +38,9 @@ double mean(nn::Context<float, HostSpace>& context, data::Columns<Sample> const&
   static_cast<void>(nn::cross_entropy(context, logits, batch[&Sample::label], batch[&Sample::label]));
 #elif defined(CASE_heads)
   static_cast<void>(nn::cross_entropy(context, Heads<decltype(logits)>{logits, logits}, batch[&Sample::label]));
+#elif defined(CASE_double_weights)
+  std::vector<double> const weights{1, 2};
+  static_cast<void>(nn::cross_entropy(context, logits, batch[&Sample::label], {.class_weights = weights}));
 #elif defined(CASE_sum)
   static_cast<void>(loss + loss);
 #elif defined(CASE_factor)
