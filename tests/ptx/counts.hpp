@@ -34,6 +34,8 @@ class Counts {
     access.writes = writes;
     access.lanes.emplace_back(thread % 32, at);
   }
+  /// Called when a warp multiplies two matrices.
+  void note_product(std::string const& kernel) { ++products_[kernel]; }
   /// Called when a block of the kernel has ended; place(instruction) returns its source location.
   template <class Place>
   void end_block(std::string const& kernel, std::uint64_t steps, Place const& place) {
@@ -60,6 +62,8 @@ class Counts {
       all += "\n";
     }
     for (auto const& [kernel, steps] : steps_) all += kernel + "\t\tinstructions\t" + std::to_string(steps) + "\n";
+    for (auto const& [kernel, products] : products_)
+      all += kernel + "\t\tproducts of matrices\t" + std::to_string(products) + "\n";
     return all;
   }
   void write() const {
@@ -110,7 +114,7 @@ class Counts {
   char const* path_;
   std::map<std::tuple<std::uint32_t, Instruction const*, std::uint32_t, bool>, Access> accesses_;
   std::map<std::tuple<std::string, std::string, std::string>, Total> totals_;
-  std::map<std::string, std::uint64_t> steps_;
+  std::map<std::string, std::uint64_t> steps_, products_;
 };
 
 }  // namespace ptx

@@ -153,6 +153,8 @@ class Machine {
       if (std::count(lanes.begin(), lanes.end(), nullptr) > 0)
         fail(block_.kernel->name + ": a partial warp computes with matrices at " + block_.place(instruction));
       on_matrices(instruction, lanes);
+      if (instruction.op == Op::mma && Counts::instance().wanted())
+        Counts::instance().note_product(block_.kernel->name);
     } else if (instruction.op != Op::bar_warp) {
       for_lanes([&](std::uint32_t lane, Thread& thread) {
         values[lane] = static_cast<std::uint32_t>(thread.value(instruction.from_operands[0]));

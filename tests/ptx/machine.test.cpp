@@ -254,10 +254,12 @@ TEST_CASE("an access's traffic is counted, and the minimum that it needs") {
     // A quarter of a warp at a time, the second quarter in reverse.
     counts.note(64 + lane, store, 0, at + 16 * (lane / 8 == 1 ? 23 - lane : lane), 16, true, true);
   }
+  for (int i = 0; i < 2; ++i) counts.note_product("k");
   counts.end_block("k", 7, [](ptx::Instruction const& at) { return at.op == ptx::Op::ld ? "a" : "b"; });
   CHECK(counts.text() ==
         "kernel\tplace\taccess\ttimes\tlanes\tpieces\tleast pieces\n"
         "k\ta\tglobal read\t2\t64\t33\t17\n"
         "k\tb\tshared write\t3\t96\t37\t6\n"
-        "k\t\tinstructions\t7\n");
+        "k\t\tinstructions\t7\n"
+        "k\t\tproducts of matrices\t2\n");
 }

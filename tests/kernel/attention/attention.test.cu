@@ -48,6 +48,7 @@ std::vector<Setting> wide_settings() {
   if constexpr (std::is_same_v<T, float>) {
     all.push_back({ragged, {33, 3}, {34, 5}, 2, 128, false, true, 0.1, 2});
     all.push_back({padded, {66}, {66}, 1, 96, true});
+    all.push_back({ragged, {40}, {40}, 1, 72, true, false, 0.1});
     all.push_back({padded, {5, 1}, {33, 7}, 1, 65, false, false, 0.1});
   }
   return all;

@@ -171,17 +171,21 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
     __syncthreads();  // this tile has arrived, and the last one was read
     if (at + tile < end)
       copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
-    if (Shape::parts == 1 && !by_distance && in.causal && at >= own_row + Shape::warp_rows) continue;
+    bool const idle = !by_distance && in.causal && at >= own_row + Shape::warp_rows;
+    if (Shape::parts == 1 && idle) continue;
     bool const masked = in.bias || at + tile > end || (in.causal && at + tile > own_row + 1);
     LOCKSTEP_UNROLL
     for (int group = 0; group < tile / 32; ++group) {  // 32 keys
       typename Shape::Products scores[2], ds[2];
       LOCKSTEP_UNROLL
       for (int b = 0; b < 2; ++b) {
-        multiply_channels<Shape>(queries, keys + 32 * group + 16 * b, scores[b]);
-        multiply_channels<Shape>(gradients, keys + tile + 32 * group + 16 * b, ds[b]);
-        if constexpr (Shape::parts > 1) add_parts<Shape>(scores[b], ds[b]);
+        if (Shape::parts == 1 || !idle) {
+          multiply_channels<Shape>(queries, keys + 32 * group + 16 * b, scores[b]);
+          multiply_channels<Shape>(gradients, keys + tile + 32 * group + 16 * b, ds[b]);
+        }
+        if constexpr (Shape::parts > 1) add_parts<Shape>(idle, scores[b], ds[b]);
       }
+      if (Shape::parts > 1 && idle) continue;
       LOCKSTEP_UNROLL
       for (int m = 0; m < row_tiles; ++m) {
         LOCKSTEP_UNROLL
@@ -305,13 +309,20 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
       wait_for_copies();
       __syncthreads();  // this tile has arrived, and the last one was read
       if (next.index < last_head) copy_next(1 - buffer);
+      bool const idle = tile < Shape::own && in.causal && at + tile <= own_row;
+      if (Shape::parts == 1 && idle) continue;
       bool const masked = in.bias || (in.causal && at + 1 < own_row + Shape::warp_rows);
       LOCKSTEP_UNROLL
       for (int n = 0; n < tile / 16; ++n) {
         typename Shape::Products scores, ds;
-        multiply_channels<Shape>(keys, queries + 16 * n, scores);
-        multiply_channels<Shape>(values, queries + tile + 16 * n, ds);
-        if constexpr (Shape::parts > 1) add_parts<Shape>(scores, ds);
+        if (Shape::parts == 1 || !idle) {
+          multiply_channels<Shape>(keys, queries + 16 * n, scores);
+          multiply_channels<Shape>(values, queries + tile + 16 * n, ds);
+        }
+        if constexpr (Shape::parts > 1) {
+          add_parts<Shape>(idle, scores, ds);
+          if (idle) continue;
+        }
         float logs[4], mean[4];  // of queries 2t, 2t + 1, 2t + 8, 2t + 9
         for (int q = 0; q < 4; ++q) {
           auto const statistic = tile_statistics[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];

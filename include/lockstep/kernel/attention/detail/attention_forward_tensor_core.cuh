@@ -53,13 +53,17 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
     __syncthreads();  // this tile has arrived, and the last one was read
     if (at + tile < end)
       copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
-    if (Shape::parts == 1 && in.causal && at >= own_row + Shape::warp_rows) continue;
+    bool const idle = in.causal && at >= own_row + Shape::warp_rows;
+    if (Shape::parts == 1 && idle) continue;
     typename Shape::Products scores[Shape::template extent<tile / 16>];
-    LOCKSTEP_UNROLL
-    for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
+    if (Shape::parts == 1 || !idle) {
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
+    }
     if constexpr (Shape::parts > 1) {
       LOCKSTEP_UNROLL
-      for (int n = 0; n < tile / 16; n += 2) add_parts<Shape>(scores[n], scores[n + 1]);
+      for (int n = 0; n < tile / 16; n += 2) add_parts<Shape>(idle, scores[n], scores[n + 1]);
+      if (idle) continue;
     }
     if (scaled || at + tile > end || (in.causal && at + tile > own_row + 1)) {
       auto const* const bias = in.bias ? head.bias(in) : nullptr;

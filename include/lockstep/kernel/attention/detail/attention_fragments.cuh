@@ -72,11 +72,12 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// This thread's position in a fragment: its first row and its first pair of columns.
 __device__ inline int fragment_row() noexcept { return static_cast<int>(threadIdx.x) % 32 / 4; }
 __device__ inline int fragment_column() noexcept { return static_cast<int>(threadIdx.x) % 4 * 2; }
-/// This warp's first row of a block's own rows.
+/// This warp's first row of a block's own rows. Two warps with equal rows are `number` and 7 - number: each quarter of a
+/// multiprocessor, which executes each fourth warp, then has equal shares of the rows that skip a tile.
 template <class Shape>
 [[nodiscard]] __device__ int warp_row() noexcept {
   auto const number = static_cast<int>(threadIdx.x) / 32;
-  return (Shape::parts == 1 ? number : number % Shape::row_warps) * Shape::warp_rows;
+  return (Shape::parts == 1 || number < Shape::row_warps ? number : Shape::warps - 1 - number) * Shape::warp_rows;
 }
 /// This warp's first channel.
 template <class Shape>
@@ -227,20 +228,23 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
 }
 
 /// Completes two products over channels by the part of the warp that owns the same rows and the other channels. The
-/// whole block must call it.
+/// whole block must call it. A warp without products passes `idle`.
 template <class Shape>
-__device__ void add_parts(typename Shape::Products& first, typename Shape::Products& second) noexcept {
+__device__ void add_parts(bool idle, typename Shape::Products& first, typename Shape::Products& second) noexcept {
   static_assert(Shape::parts == 2 && Shape::row_tiles == 1);
   __shared__ uint4 sent[4][Shape::template extent<Shape::threads>];
   float(*const products[4])[4] = {&first[0][0], &first[0][1], &second[0][0], &second[0][1]};
   __syncthreads();  // the last products were read
-  LOCKSTEP_UNROLL
-  for (int i = 0; i < 4; ++i) std::memcpy(&sent[i][threadIdx.x], products[i], sizeof(uint4));
+  if (!idle) {
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < 4; ++i) std::memcpy(&sent[i][threadIdx.x], products[i], sizeof(uint4));
+  }
   __syncthreads();
+  if (idle) return;
   LOCKSTEP_UNROLL
   for (int i = 0; i < 4; ++i) {
     float others[4];
-    std::memcpy(others, &sent[i][threadIdx.x ^ Shape::threads / 2], sizeof others);
+    std::memcpy(others, &sent[i][threadIdx.x ^ 32 * (Shape::warps - 1)], sizeof others);
     for (int e = 0; e < 4; ++e) (*products[i])[e] += others[e];
   }
 }
