@@ -72,8 +72,8 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// This thread's position in a fragment: its first row and its first pair of columns.
 __device__ inline int fragment_row() noexcept { return static_cast<int>(threadIdx.x) % 32 / 4; }
 __device__ inline int fragment_column() noexcept { return static_cast<int>(threadIdx.x) % 4 * 2; }
-/// This warp's first row of a block's own rows. Two warps with equal rows are `number` and 7 - number: each quarter of a
-/// multiprocessor, which executes each fourth warp, then has equal shares of the rows that skip a tile.
+/// This warp's first row of a block's own rows. Two warps with equal rows are `number` and 7 - number: each quarter of
+/// a multiprocessor, which executes each fourth warp, then has equal shares of the rows that skip a tile.
 template <class Shape>
 [[nodiscard]] __device__ int warp_row() noexcept {
   auto const number = static_cast<int>(threadIdx.x) / 32;
@@ -138,22 +138,33 @@ template <RowOrder order>
   return n / 4 * 32 + fragment_column() * 4 + n % 4 * 2 + e;
 }
 
+/// Exchanges two bits of a row's number, so that rows 2 n and 2 n + 1 become rows that are 4 apart in shared memory.
+/// Eight lanes copy two rows of 64 bytes at once, with strides of 80 bytes: these two rows are in different banks.
+template <RowOrder order>
+[[nodiscard]] __device__ constexpr int with_rows_apart(int number) noexcept {
+  constexpr int bit = order == RowOrder::same ? 2 : 4;
+  static_assert(permuted_index<order>(1 << bit) == 4);
+  return (number & ~(1 | 1 << bit)) | (number >> bit & 1) | (number & 1) << bit;
+}
+
 /// Starts to copy `rows` rows of one head, `stride` apart, to shared memory. Missing rows and channels become zero.
 /// `wide`: each group of 8 channels is aligned to 16 bytes and lies inside the head or outside.
 template <class Shape, int rows, RowOrder order = RowOrder::same>
 __device__ void copy_rows(typename Shape::Scalar const* from, Index stride, int count, int head_width, bool wide,
                           typename Shape::Row* to) noexcept {
   constexpr int accesses = rows * Shape::groups / Shape::threads, row_step = Shape::threads / Shape::groups;
-  static_assert(accesses * Shape::threads == rows * Shape::groups);
-  auto const first = static_cast<int>(threadIdx.x) / Shape::groups,
+  static_assert(accesses * Shape::threads == rows * Shape::groups && (row_step & (row_step - 1)) == 0);
+  auto const number = static_cast<int>(threadIdx.x) / Shape::groups,
+             first = Shape::groups == 4 ? with_rows_apart<order>(number) : number,
              c = static_cast<int>(threadIdx.x) % Shape::groups * Shape::access;
   if (wide) {
     auto const* at = from + first * stride + c;
+    auto* const first_row = &to[permuted_index<order>(first)][c];
+    auto const left = c < head_width ? count - first : 0;
     LOCKSTEP_UNROLL
     for (int n = 0; n < accesses; ++n) {
-      auto const row = first + n * row_step;
-      bool const valid = row < count && c < head_width;
-      copy_async<16>(&to[permuted_index<order>(row)][c], valid ? at : from, valid);
+      // permuted_index exchanges bits, and `first` is below row_step, so the index of the sum is the sum of the indices
+      copy_async<16>(first_row + permuted_index<order>(n * row_step) * Shape::stride, at, n * row_step < left);
       at += row_step * stride;
     }
   } else {
