@@ -171,6 +171,27 @@ TEST_CASE_TEMPLATE("attention on CUDA: a bias of minus infinity may exclude whol
   }
 }
 
+TEST_CASE("attention on CUDA: scores may grow from tile to tile, or shrink") {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (double const slope : {-0.25, 0.25}) {
+    Setting const setting{TwinLayout::Kind::padded, {130}, {130}, 1, 8, false, true};
+    Case<float> c{setting};
+    Case<double> exact{setting};
+    for (Index i = 0; i < c.distances; ++i) {
+      auto const distance = static_cast<double>(i - 129);
+      c.bias[static_cast<std::size_t>(i)] = static_cast<float>(slope * distance);
+      exact.bias[static_cast<std::size_t>(i)] = slope * distance;
+    }
+    auto const got = c.on_device(stream, Write::overwrite);
+    auto const right = exact.on_host(Write::overwrite);
+    CHECK(worst(got.out, right.out) <= output_bound(setting));
+    CHECK(worst(got.dquery, right.dquery) <= gradient_bound(setting));
+    CHECK(worst(got.dkey, right.dkey) <= gradient_bound(setting));
+    CHECK(worst(got.dvalue, right.dvalue) <= gradient_bound(setting));
+  }
+}
+
 TEST_CASE("attention on CUDA: the stream counts two GEMMs forward and five backward, half of them if causal") {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;

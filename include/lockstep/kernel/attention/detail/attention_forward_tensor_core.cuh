@@ -16,6 +16,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
     attend_on_tensor_cores(AttentionArguments<Scalar> in, bool wide, Scalar* out, float* log_sums) {
   using Shape = FragmentShape<Scalar, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
+  constexpr float headroom = 8;
   constexpr int tile = Shape::tile;
   static_assert(Shape::own <= Shape::buffer_rows);
   __shared__ __align__(16) typename Shape::Row fixed[Shape::template extent<Shape::static_rows>];
@@ -44,9 +45,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
   auto const factor = scaled ? 1.0f : scale;
   auto const own_row = first + warp_row<Shape>();
   [[maybe_unused]] std::conditional_t<drops, FragmentDropout<Scalar>, NoDropout> const dropout(in, head);
-  float maximum[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
+  float base[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
   typename Shape::Sums sums = {};
-  for (auto& m : maximum) m[0] = m[1] = nothing;
+  for (auto& b : base) b[0] = b[1] = std::numeric_limits<float>::lowest();  // finite, as infinities have no difference
   for (int at = 0; at < end; at += tile) {
     auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
     if (at > 0) wait_for_copies();
@@ -85,29 +86,46 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
             }
         }
     }
+    // A row's sums are multiples of 2^base. Larger scores change the base only if the exponentials would exceed
+    // 2^headroom, so most tiles need no multiplication of all sums. A row's base depends on no other row.
+    float bases[Shape::template extent<row_tiles>][2];
+    bool changed = false;
     LOCKSTEP_UNROLL
     for (int m = 0; m < row_tiles; ++m)
       for (int h = 0; h < 2; ++h) {
-        auto larger = maximum[m][h];
+        auto largest = nothing;
         LOCKSTEP_UNROLL
         for (int n = 0; n < tile / 8; ++n)
-          for (int e = 0; e < 2; ++e) larger = max(larger, scores[n / 2][m][n % 2][2 * h + e]);
-        larger = max(larger, __shfl_xor_sync(~0u, larger, 1));
-        larger = max(larger, __shfl_xor_sync(~0u, larger, 2));
-        auto const base = larger == nothing ? 0.0f : larger * factor;
-        auto const correction = fast_exp2(maximum[m][h] * factor - base);
+          for (int e = 0; e < 2; ++e) largest = max(largest, scores[n / 2][m][n % 2][2 * h + e]);
+        largest = max(largest, __shfl_xor_sync(~0u, largest, 1));
+        largest = max(largest, __shfl_xor_sync(~0u, largest, 2)) * factor;
+        bool const rises = largest > base[m][h] + headroom;
+        bases[m][h] = rises ? largest : base[m][h];
+        changed = changed || rises;
+      }
+    if (__any_sync(~0u, changed)) {
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        for (int h = 0; h < 2; ++h) {
+          auto const correction = fast_exp2(base[m][h] - bases[m][h]);  // 1 if the base is equal
+          base[m][h] = bases[m][h];
+          total[m][h] *= correction;
+          for (auto& tile_sums : sums[m])
+            for (int e = 0; e < 2; ++e) tile_sums[2 * h + e] *= correction;
+        }
+    }
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < row_tiles; ++m)
+      for (int h = 0; h < 2; ++h) {
         float sum = 0;
         LOCKSTEP_UNROLL
         for (int n = 0; n < tile / 8; ++n)
           for (int e = 0; e < 2; ++e) {
             auto& score = scores[n / 2][m][n % 2][2 * h + e];
-            score = fast_exp2(score * factor - base);
+            score = fast_exp2(score * factor - base[m][h]);
             sum += score;
           }
-        total[m][h] = total[m][h] * correction + sum;
-        maximum[m][h] = larger;
-        for (auto& tile_sums : sums[m])
-          for (int e = 0; e < 2; ++e) tile_sums[2 * h + e] *= correction;
+        total[m][h] += sum;
       }
     if constexpr (drops) {
       LOCKSTEP_UNROLL
@@ -132,7 +150,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
       factors[m][h] = sum > 0 || sum != sum ? in.kept_scale / sum : 0.0f;
       auto const i = own_row + 16 * m + 8 * h + fragment_row();
       if (fragment_column() == 0 && warp_channel<Shape>() == 0 && i < head.queries)
-        log_sums[head.index * in.queries.length + i] = (maximum[m][h] * factor + fast_log2(sum)) * (1 / log2_of_e);
+        log_sums[head.index * in.queries.length + i] = (base[m][h] + fast_log2(sum)) * (1 / log2_of_e);
     }
   __syncthreads();  // the tiles were read
   write_rows<Shape>({out, Write::overwrite}, query + warp_row<Shape>() * in.width, in.width, head.queries - own_row,
