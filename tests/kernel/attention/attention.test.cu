@@ -75,6 +75,8 @@ std::vector<Setting> tensor_core_settings() {
     all.push_back({padded, {129}, {129}, 1, 64, true, false, 0.1});
     all.push_back({padded, {260, 7}, {70, 9}, 1, 64, false, true, 0.1});  // blocks of 128 queries
     all.push_back({ragged, {65, 3}, {40, 70}, 2, 128, false, false, 0.1, 2});
+    all.push_back({padded, {515}, {9}, 1, 40});  // in backward, too
+    all.push_back({padded, {9}, {515}, 1, 24});  // blocks of 128 keys
     return all;
   } else {
     return {{padded, {130, 64, 1}, {130, 64, 1}, 2, 32, false, false, 0.1},

@@ -87,7 +87,12 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Function>
   static void with_flag(bool flag, Function const& f);
 
-  /// Returns the number of blocks that the backward pass has for the queries of one head.
+  /// Calls f with the kernel's row tiles as a constant: 2 for `many` rows, if it exists with `two`, or else 1. More
+  /// rows per block read the other side less often, but leave short sequences few blocks. Results are equal.
+  template <class Scalar, int channels, bool two, class Function>
+  static void with_row_tiles(bool many, Function const& f);
+
+  /// Returns the number of blocks that the backward pass has for the queries of one head, if it adds a bias's gradient.
   template <class Scalar>
   [[nodiscard]] static Index query_tiles(Inputs<Scalar> const& in);
 

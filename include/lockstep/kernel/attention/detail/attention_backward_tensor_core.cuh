@@ -101,7 +101,7 @@ __device__ void add_by_distance(AttentionArguments<Scalar> const& in, int query,
 /// Computes the gradient of a block's queries in one pass over the keys, with products on tensor cores. Also writes
 /// `statistics` [heads of all rows, queries.length] and, with dropout, `bits` [heads of all rows, queries.length,
 /// kept_pitch(keys.length)], which the keys' kernel reads. The bias's gradient goes to
-/// by_distance [blocks, distances], which the caller sets to zero; null: skipped.
+/// by_distance [blocks, distances], which the caller sets to zero; null: skipped. Only for row_tiles == 1.
 template <class Scalar, int channels, int row_tiles, bool drops>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_tiles>::threads,
                                             resident_blocks<Scalar>(channels, row_tiles))
@@ -117,7 +117,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
   typename Shape::Row* memory = fixed;
   if constexpr (Shape::dynamic_bytes > 0) memory = dynamic_shared<typename Shape::Row>();
   __shared__ QueryStatistics own_statistics[Shape::template extent<Shape::own>];
-  __shared__ float diagonals[Shape::template extent<Shape::own>][33];
+  constexpr bool may_add_bias = row_tiles == 1;  // otherwise the diagonals' shared memory exceeds 48 KB
+  __shared__ float diagonals[Shape::template extent < may_add_bias ? Shape::own : 1 > ][33];
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
   FragmentHead<Scalar> const head(in, blocks, static_cast<int>(in.heads), 1);
@@ -171,7 +172,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
     __syncthreads();  // this tile has arrived, and the last one was read
     if (at + tile < end)
       copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
-    bool const idle = !by_distance && in.causal && at >= own_row + Shape::warp_rows;
+    bool const idle = !(may_add_bias && by_distance) && in.causal && at >= own_row + Shape::warp_rows;
     if (Shape::parts == 1 && idle) continue;
     bool const masked = in.bias || at + tile > end || (in.causal && at + tile > own_row + 1);
     LOCKSTEP_UNROLL
@@ -231,7 +232,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
       }
       LOCKSTEP_UNROLL
       for (int b = 0; b < 2; ++b) add_weighted<Shape>(ds[b], keys + 32 * group + 16 * b, sums);
-      if (by_distance) add_by_distance<Shape>(in, first, at + 32 * group, ds, diagonals, by_distance);
+      if constexpr (may_add_bias)
+        if (by_distance) add_by_distance<Shape>(in, first, at + 32 * group, ds, diagonals, by_distance);
     }
   }
   float factors[Shape::template extent<row_tiles>][2];
