@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -24,6 +25,13 @@ TEST_CASE("two numbers make the counter, low word first") {
   Philox const random(5);
   CHECK(random(0x0000000200000001u, 0x0000000400000003u) == random({1, 2, 3, 4}));
   CHECK(random(7) == random({7, 0, 0, 0}));
+}
+
+TEST_CASE("several counters give the blocks of each") {
+  Philox const random(0x0123456789abcdefu);
+  std::array<std::uint64_t, 3> const seconds{0, 7, 0xfedcba9876543210u};
+  auto const blocks = random(0x0000000200000001u, seconds);
+  for (std::size_t i = 0; i < seconds.size(); ++i) CHECK(blocks[i] == random(0x0000000200000001u, seconds[i]));
 }
 
 TEST_CASE("a loop over counters gives equal bits on every instruction set") {

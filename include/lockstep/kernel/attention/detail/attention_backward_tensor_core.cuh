@@ -211,23 +211,22 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
             }
         }
         if constexpr (drops) {
-          for (int h = 0; h < 2; ++h) {
-            auto const row = own_row + 16 * m + 8 * h + fragment_row(), key = at + permuted_row(4 * group, 0);
-            unsigned kept = 0;
-            dropout.for_keys(row, key, [&](int n, int e, bool keep) {
-              auto& dp = ds[n / 2][m][n % 2][2 * h + e];
-              dp = keep ? dp * kept_scale : 0.0f;
-              kept |= keep ? 1u << (2 * n + e) : 0u;
-            });
-            if (warp_channel<Shape>() == 0 && row < head.queries)
-              own_bits[row * pitch + key / 8] = static_cast<std::uint8_t>(kept);
-          }
+          auto const first_row = own_row + 16 * m + fragment_row(), key = at + permuted_row(4 * group, 0);
+          unsigned kept[2] = {};
+          dropout.template for_keys<2>(first_row, 8, key, 0, [&](int h, int n, int e, bool keep) {
+            auto& dp = ds[n / 2][m][n % 2][2 * h + e];
+            dp = keep ? dp : 0.0f;
+            kept[h] |= keep ? 1u << (2 * n + e) : 0u;
+          });
+          for (int h = 0; h < 2; ++h)
+            if (auto const row = first_row + 8 * h; warp_channel<Shape>() == 0 && row < head.queries)
+              own_bits[row * pitch + key / 8] = static_cast<std::uint8_t>(kept[h]);
         }
         LOCKSTEP_UNROLL
         for (int n = 0; n < 4; ++n)
           for (int i = 0; i < 4; ++i) {
             auto& d = ds[n / 2][m][n % 2][i];
-            d = fast_exp2(scores[n / 2][m][n % 2][i]) * (d - mean[m][i / 2]);
+            d = fast_exp2(scores[n / 2][m][n % 2][i]) * ((drops ? kept_scale * d : d) - mean[m][i / 2]);
           }
       }
       LOCKSTEP_UNROLL
@@ -362,7 +361,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
               for (int i = 0; i < 4; ++i) {
                 auto &probability = scores[m][half][i], &d = ds[m][half][i];
                 bool const keep = (kept >> (4 * half + i) & 1u) != 0;
-                d = probability * ((keep ? d * kept_scale : 0.0f) - mean[2 * half + i % 2]);
+                d = probability * (kept_scale * (keep ? d : 0.0f) - mean[2 * half + i % 2]);
                 if (!keep) probability = 0;
               }
           } else {

@@ -131,11 +131,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(FragmentShape<Scalar, channels, row_
       LOCKSTEP_UNROLL
       for (int m = 0; m < row_tiles; ++m)
         for (int h = 0; h < 2; ++h)
-          for (int group = 0; group < tile / 32; ++group)
-            dropout.for_keys(own_row + 16 * m + 8 * h + fragment_row(), at + permuted_row(4 * group, 0),
-                             [&](int n, int e, bool keep) {
-                               if (!keep) scores[2 * group + n / 2][m][n % 2][2 * h + e] = 0;
-                             });
+          dropout.template for_keys<tile / 32>(own_row + 16 * m + 8 * h + fragment_row(), 0, at + permuted_row(0, 0),
+                                               32, [&](int group, int n, int e, bool keep) {
+                                                 if (!keep) scores[2 * group + n / 2][m][n % 2][2 * h + e] = 0;
+                                               });
     }
     LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);

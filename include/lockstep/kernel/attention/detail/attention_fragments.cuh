@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -379,17 +380,24 @@ struct FragmentDropout {
         dropped(in.mask.dropped << 16) {
     first = static_cast<std::uint64_t>(head.number) * static_cast<std::uint32_t>(head.queries) * groups;
   }
-  /// Calls f(n, e, keep) for the probabilities of a query and 8 keys, where `key` is a multiple of 8: key + 2 * n + e.
-  template <class Function>
-  __device__ void for_keys(int query, int key, Function const& f) const noexcept {
-    auto const group =
-        static_cast<std::uint64_t>(static_cast<std::uint32_t>(query)) * groups + static_cast<std::uint32_t>(key) / 8;
-    auto const words = random(position, first + group);
+  /// Calls f(i, n, e, keep) for the probabilities of `count` times a query and 8 keys: query + i * query_step, and
+  /// key + i * key_step + 2 * n + e. Keys are multiples of 8.
+  template <int count, class Function>
+  __device__ void for_keys(int query, int query_step, int key, int key_step, Function const& f) const noexcept {
+    std::array<std::uint64_t, count> counters;
+    for (int i = 0; i < count; ++i)
+      counters[static_cast<std::size_t>(i)] =
+          first + static_cast<std::uint64_t>(static_cast<std::uint32_t>(query + i * query_step)) * groups +
+          static_cast<std::uint32_t>(key + i * key_step) / 8;
+    auto const blocks = random(position, counters);
     LOCKSTEP_UNROLL
-    for (int n = 0; n < 4; ++n) {  // a half-word is compared in the upper half
-      auto const word = words[static_cast<std::size_t>(n)];
-      f(n, 0, word << 16 >= dropped);
-      f(n, 1, word >= dropped);
+    for (int i = 0; i < count; ++i) {
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < 4; ++n) {  // a half-word is compared in the upper half
+        auto const word = blocks[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)];
+        f(i, n, 0, word << 16 >= dropped);
+        f(i, n, 1, word >= dropped);
+      }
     }
   }
 };
