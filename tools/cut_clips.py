@@ -21,7 +21,10 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("cut_clips.py: needs numpy; install it (Debian: python3-numpy)")
 
 
 class Refused(Exception):

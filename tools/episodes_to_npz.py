@@ -22,7 +22,10 @@ import pathlib
 import pickle
 import sys
 
-import numpy
+try:
+    import numpy
+except ImportError:
+    sys.exit("episodes_to_npz.py: needs numpy; install it (Debian: python3-numpy)")
 
 NAMES = {
     "observations": ("observations", "observation", "obs", "states", "state"),
@@ -208,8 +211,10 @@ def main():
     try:
         found = [normal(episode, f"{options.source}, episode {i}") for i, episode in enumerate(load(options.source))]
         (save_apart if options.per_episode else save_joined)(options.folder, found)
-    except (Refusal, ValueError, OSError, pickle.UnpicklingError) as error:
+    except Refusal as error:
         sys.exit(f"episodes_to_npz: {error}")
+    except (ValueError, OSError, EOFError, pickle.UnpicklingError) as error:
+        sys.exit(f"episodes_to_npz: {options.source}: cannot be converted: {error}; --help lists what is read")
     print(summary_of(options.folder, found))
 
 

@@ -12,7 +12,10 @@ import pathlib
 import subprocess
 import sys
 
-import numpy
+try:
+    import numpy
+except ImportError:
+    sys.exit("play_episodes.py: needs numpy; install it (Debian: python3-numpy)")
 
 
 class Player:

@@ -15,7 +15,10 @@ import json
 import pathlib
 import sys
 
-import numpy
+try:
+    import numpy
+except ImportError:
+    sys.exit("record_episodes.py: needs numpy; install it (Debian: python3-numpy)")
 
 from episodes_to_npz import save_joined, summary_of
 

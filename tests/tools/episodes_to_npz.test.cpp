@@ -104,6 +104,13 @@ TEST_CASE("episodes in the formats of Gymnasium, D4RL and Minari become files th
   auto const again = convert(folder / "list.pkl", folder / "joined_list.pkl");
   CHECK(again.exit_code == 1);
   CHECK(contains(again.err, "is not empty"));
+  for (std::string const text : {"text\n", ""}) {
+    write_file(folder / "table.csv", text);
+    auto const other = convert(folder / "table.csv", folder / "refused");
+    CHECK(other.exit_code == 1);
+    CHECK(other.lines_of_err() == 1);
+    CHECK(contains(other.err, "table.csv: cannot be converted: "));
+  }
 }
 
 TEST_CASE("episodes of an HDF5 file, flat or in groups") {
