@@ -88,6 +88,7 @@ TEST_CASE("this machine has free memory") {
 }
 
 TEST_CASE("sizes are written in a suitable unit") {
+  CHECK(memory_size(443 * 1024) == "443 KiB");
   CHECK(memory_size(3 << 20) == "3 MiB");
   CHECK(memory_size(1023.4 * mebibyte) == "1023 MiB");
   CHECK(memory_size(13.26 * 1024 * mebibyte) == "13.3 GiB");

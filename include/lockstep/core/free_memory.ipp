@@ -14,9 +14,11 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 LOCKSTEP_COLD_INLINE std::string memory_size(double bytes) {
-  constexpr double mebibyte = 1 << 20, gibibyte = 1 << 30;
+  constexpr double kibibyte = 1 << 10, mebibyte = 1 << 20, gibibyte = 1 << 30;
   char text[64];
-  if (bytes < gibibyte)
+  if (bytes < mebibyte)
+    std::snprintf(text, sizeof text, "%.0f KiB", bytes / kibibyte);
+  else if (bytes < gibibyte)
     std::snprintf(text, sizeof text, "%.0f MiB", bytes / mebibyte);
   else
     std::snprintf(text, sizeof text, "%.1f GiB", bytes / gibibyte);
