@@ -45,6 +45,7 @@ TEST_CASE("a baseline of several devices is described as several, one device as 
   two.shards = 2;
   two.samples_per_second *= 2;
   CHECK(contains(SpeedUp(two, two).summary(), "2 devices train 1.00 times as fast as the baseline's 2, 100 %"));
+  CHECK(contains(SpeedUp(alone, alone).summary(), "1 device trains 1.00 times as fast as the baseline's one, 100 %"));
   CHECK(contains(SpeedUp(two, alone).summary(), "1 device trains 0.50 times as fast as the baseline's 2, 100 %"));
 }
 

@@ -24,7 +24,9 @@ LOCKSTEP_INLINE SpeedUp::SpeedUp(StepProfile const& alone, StepProfile const& to
 }
 
 LOCKSTEP_INLINE std::string SpeedUp::summary() const {
-  auto const baseline = shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_);
+  auto const baseline = shards_ == 1 && shards_alone_ == 1 ? "the baseline's one"
+                        : shards_alone_ == 1               ? "one"
+                                                           : "the baseline's " + std::to_string(shards_alone_);
   std::string text = ratio_ > 1 && factor_ > 0 && factor_ < 1 ? "more devices are slower: " : "";
   text += std::to_string(shards_) + (shards_ == 1 ? " device trains " : " devices train ") +
           detail::rounded(factor_, 2) + " times as fast as " + baseline + ", " +
