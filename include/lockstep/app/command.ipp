@@ -283,8 +283,9 @@ LOCKSTEP_INLINE void Command::refuse(std::string const& argument) const {
     throw ConfigError("unexpected argument \"" + argument +
                       "\": flags begin with --, and each takes one value, or none, as --help");
   auto const name = argument.substr(0, argument.find('='));
-  throw ConfigError("unknown flag " + name + "; the nearest is " + nearest(name, names_.known()) +
-                    " (--help lists them all)");
+  auto const close = nearest(name, names_.known()), own = names_.flag_of_synonym(close);
+  throw ConfigError("unknown flag " + name + "; the nearest is " + close +
+                    (own.empty() ? "" : ", another name of " + own) + " (--help lists them all)");
 }
 
 }}}  // namespace lockstep::app

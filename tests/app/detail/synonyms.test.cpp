@@ -116,6 +116,13 @@ TEST_CASE("flags are accepted under other trainers' names, with - or _") {
   CHECK(contains(parsed({"-h"}).help, "such as hidden_size, n_heads and learning_rate"));
 }
 
+TEST_CASE("an unknown flag that is near a synonym is refused with the synonym and its flag") {
+  CHECK(contains(refused({"--hiden-size", "1"}),
+                 "unknown flag --hiden-size; the nearest is --hidden-size, another name of --d-model (--help"));
+  CHECK(contains(refused({"--train-fil", "1"}), "the nearest is --train-file, another name of --data (--help"));
+  CHECK(contains(refused({"--num-worker", "1"}), "the nearest is --num-workers (--help"));
+}
+
 TEST_CASE("mixed precision is bf16 unless fp16 is named") {
   CHECK(parsed({"--amp"}).precision == "bf16");
   CHECK(parsed({"--mixed_precision", "fp16"}).precision == "fp16");

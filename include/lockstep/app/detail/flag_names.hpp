@@ -66,6 +66,8 @@ class FlagNames {
 
   /// Returns all accepted names, the flags' own first.
   [[nodiscard]] std::vector<std::string> known() const;
+  /// Returns the flag of a synonym, such as "--lr" of "--base-lr"; empty for other names.
+  [[nodiscard]] std::string flag_of_synonym(std::string_view name) const;
 
  private:
   /// Returns the flag that has any of the names in a row.

@@ -95,6 +95,13 @@ LOCKSTEP_INLINE std::vector<std::string> FlagNames::known() const {
   return all;
 }
 
+LOCKSTEP_INLINE std::string FlagNames::flag_of_synonym(std::string_view name) const {
+  if (find(name)) return "";
+  for (auto const& row : others_)
+    if (name.starts_with("--") && has_word(row.names, name.substr(2))) return std::string(row.flag);
+  return "";
+}
+
 LOCKSTEP_INLINE std::optional<std::size_t> FlagNames::find(OtherNames const& row) const {
   auto found = find(row.flag);
   any_word(row.names, [&](std::string_view name) {
