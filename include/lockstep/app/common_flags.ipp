@@ -36,6 +36,8 @@ LOCKSTEP_INLINE void CommonFlags::resolve_rest(int cores, launch::Environment co
   options_.cores = cores;
   int const here = place.size > 1 ? place.local_size : options_.ranks;
   options_.threads = given_.threads.value_or(std::max(1, cores / (here * options_.devices)));
+  if (auto const note = detail::note_on_shared_processors(options_, here); !note.empty())
+    options_.warnings.push_back(note);
   resolve_learning_rate();
   detail::Combinations(options_, command_, gpus).check();
 }

@@ -36,6 +36,18 @@ TEST_CASE("idle and shared GPUs are reported") {
   CHECK(app::detail::note_on_gpus({}, {}).empty());
 }
 
+TEST_CASE("many more training threads than processors are reported, on the CPU only") {
+  app::Options options;
+  options.cores = 2;
+  options.devices = 2;
+  options.threads = 4;
+  CHECK(app::detail::note_on_shared_processors(options, 1).empty());
+  CHECK(app::detail::note_on_shared_processors(options, 8)
+            .starts_with("64 training threads share 2 processors and take turns; fewer ranks"));
+  options.backend = app::Backend::cuda;
+  CHECK(app::detail::note_on_shared_processors(options, 8).empty());
+}
+
 TEST_CASE("a slow start is reported, and a fast one is not") {
   CHECK(app::detail::note_on_slow_start(9.9).empty());
   CHECK(app::detail::note_on_slow_start(23.4).starts_with("this rank took 23 s to open its data"));

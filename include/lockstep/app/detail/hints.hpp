@@ -25,6 +25,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// @param quota of processor_quota()   @param allowed the processors that this process may run on
 [[nodiscard]] std::string note_on_quota(std::optional<int> quota, int allowed);
 
+/// Returns a note if several times more training threads than processors are to train; else empty.
+/// @param ranks_here ranks of this host
+[[nodiscard]] std::string note_on_shared_processors(Options const& options, int ranks_here);
+
 /// Returns a note on the seconds between a rank's start and its first batch; empty for a fast start.
 [[nodiscard]] std::string note_on_slow_start(double seconds);
 

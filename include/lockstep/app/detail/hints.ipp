@@ -24,6 +24,16 @@ LOCKSTEP_INLINE std::string note_on_quota(std::optional<int> quota, int allowed)
          std::to_string(allowed) + " processors; the defaults of --threads and --nproc auto follow it";
 }
 
+LOCKSTEP_INLINE std::string note_on_shared_processors(Options const& options, int ranks_here) {
+  constexpr int many = 4;
+  auto const threads = Index{ranks_here} * options.devices * options.threads;
+  if (options.backend != Backend::host || threads <= many * Index{options.cores}) return "";
+  return std::to_string(threads) + " training threads share " + std::to_string(options.cores) +
+         (options.cores == 1 ? " processor" : " processors") +
+         " and take turns; fewer ranks, devices or --threads are faster, and --nproc auto starts a rank for each "
+         "processor";
+}
+
 LOCKSTEP_INLINE std::string note_on_slow_start(double seconds) {
   constexpr double slow = 10;
   if (seconds < slow) return "";
