@@ -2,9 +2,12 @@
 #include <lockstep/core/progress.hpp>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +31,25 @@ std::string written(double quiet_seconds, Work const& work) {
   return text;
 }
 }  // namespace
+
+TEST_CASE("a line can be redrawn on a terminal, and not in a file or on a terminal that mpirun copies") {
+  std::FILE* const file = std::tmpfile();
+  CHECK_FALSE(can_redraw(file));
+  CHECK_FALSE(can_redraw(nullptr));
+  std::fclose(file);
+  int const other_end = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(other_end >= 0);
+  REQUIRE(::grantpt(other_end) == 0);
+  REQUIRE(::unlockpt(other_end) == 0);
+  std::FILE* const terminal = ::fdopen(::open(::ptsname(other_end), O_RDWR | O_NOCTTY), "w");
+  REQUIRE(terminal);
+  CHECK(can_redraw(terminal));
+  ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  CHECK_FALSE(can_redraw(terminal));
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
+  std::fclose(terminal);
+  ::close(other_end);
+}
 
 TEST_CASE("work shorter than the quiet period shows nothing") {
   CHECK(written(60, [](Progress& progress) {

@@ -17,6 +17,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// Seconds as minutes:seconds, with hours before them if there are any: "0:07", "1:02:03".
 [[nodiscard]] std::string minutes_and_seconds(double seconds);
 
+/// Returns whether the last line of `out` can be redrawn: whether it is a terminal. Returns false for the terminal that
+/// Open MPI's mpirun gives to each process, because mpirun copies what is written there, and often into a file.
+[[nodiscard]] bool can_redraw(std::FILE* out);
+
 /// Shows how far long work is, with the time left. Work that takes less than `quiet_seconds` (default 2) shows nothing.
 /// A terminal gets one line that is redrawn. A file gets a plain line per tenth of a phase, at least one a minute and
 /// at most one per half of the quiet seconds. `add` may be called by several threads at once, all other functions by
@@ -25,7 +29,7 @@ class Progress {
  public:
   /// @param out null: nothing is shown
   explicit Progress(std::FILE* out = nullptr, double quiet_seconds = 2)
-      : out_(out), terminal_(out && ::isatty(::fileno(out)) == 1), quiet_seconds_(quiet_seconds) {}
+      : out_(out), terminal_(can_redraw(out)), quiet_seconds_(quiet_seconds) {}
   ~Progress() { end(); }
   Progress(Progress const&) = delete;
   Progress& operator=(Progress const&) = delete;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdlib>
+
 #include <lockstep/core/progress.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
@@ -12,6 +14,10 @@ LOCKSTEP_INLINE std::string minutes_and_seconds(double seconds) {
   else
     std::snprintf(text, sizeof text, "%lld:%02lld", all / 60, all % 60);
   return text;
+}
+
+LOCKSTEP_INLINE bool can_redraw(std::FILE* out) {
+  return out && ::isatty(::fileno(out)) == 1 && std::getenv("OMPI_COMM_WORLD_RANK") == nullptr;
 }
 
 LOCKSTEP_INLINE void Progress::begin(std::string what, Index all) {

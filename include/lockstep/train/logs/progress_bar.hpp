@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -18,7 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// and at least one per minute. For one rank only. Does not own `out`.
 class ProgressBar final : public Observer {
  public:
-  explicit ProgressBar(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
+  explicit ProgressBar(std::FILE* out) : out_(out), terminal_(can_redraw(out)) {}
 
   void start(StartReport const& report) override;
 
