@@ -121,6 +121,12 @@ TEST_CASE("an output file may not be one of the inputs, by any name, and a pipe 
   };
   refuses(folder.at("train.csv"), {"", folder.at("train.csv")});
   refuses(folder.at("link.csv"), {folder.at("train.csv")});
+  fs::create_directories(folder.at("data/part"));
+  std::ofstream(folder.at("data/part/labels")) << "data";
+  refuses(folder.at("data/part/labels"), {folder.at("data")});
+  refuses(folder.at("data/../data/part/labels"), {folder.at("data/part/")});
+  app::check_output_file("--predictions", folder.at("data/new"), {folder.at("data")});
+  app::check_output_file("--predictions", folder.at("train.csv"), {folder.at("data"), folder.at("none")});
   app::check_output_file("--predictions", folder.at("new.csv"), {folder.at("train.csv")});
   app::check_output_file("--predictions", "/dev/null", {"/dev/null"});
   CHECK_THROWS_AS(app::check_output_file("--predictions", folder.at("none/a.csv"), {}), DataError);

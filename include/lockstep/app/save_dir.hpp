@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -24,8 +25,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 void check_save_dir(std::string const& directory, std::string const& resume = Options::never);
 
 /// Checks a file that a run writes at its end, such as --predictions, without changes.
-/// @param inputs files that the run reads; empty ones do not count
-/// @throws ConfigError if it is one of the inputs, which it would replace; DataError if it cannot be written
+/// @param inputs files that the run reads, and folders of such files; empty ones do not count
+/// @throws ConfigError if it is one of the inputs, or a file below one, which it would replace; DataError if it cannot
+/// be written
 void check_output_file(std::string const& flag, std::string const& path, std::vector<std::string> const& inputs);
 
 /// Creates --save-dir.   @returns whether it did not exist   @throws ConfigError with the system's reason

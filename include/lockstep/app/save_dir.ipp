@@ -29,9 +29,15 @@ LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string cons
                                        std::vector<std::string> const& inputs) {
   std::error_code missing;
   bool const replaces = std::filesystem::is_regular_file(path, missing);
-  for (auto const& input : inputs) {
+  auto const file = std::filesystem::weakly_canonical(path, missing);
+  auto const is_or_has = [&](std::string const& input) {
     std::error_code error;
-    if (replaces && !input.empty() && std::filesystem::equivalent(path, input, error) && !error)
+    if (!std::filesystem::is_directory(input, error)) return std::filesystem::equivalent(path, input, error) && !error;
+    auto const folder = std::filesystem::canonical(input, error);
+    return std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first == folder.end();
+  };
+  for (auto const& input : inputs) {
+    if (replaces && !input.empty() && is_or_has(input))
       throw ConfigError(flag + " " + path + ": is a file that the run reads, and would be replaced; name another file");
   }
   AtomicFile const trial(path);
