@@ -125,6 +125,19 @@ TEST_CASE("vocabulary, tokens, labels and fingerprints equal those of one thread
     }
 }
 
+TEST_CASE("a given vocabulary replaces the words of the training texts") {
+  data::Vocabulary const given({"Word7", "Word1", "unused"});
+  for (Index const size : {0, 1, 1500}) {
+    auto const cache =
+        data::TokenCache::prepare({}, rules, {.threads = 2}, data::WordTokenizer{}, [&](auto const& build) {
+          build(texts(size, 1), texts(700, 2), {"a", "b", "c", "d"}, &given);
+        });
+    CHECK(cache.vocabulary() == given);
+    check_equal(cache.training(&Article::tokens, &Article::label), texts(size, 1), given, rules.max_length);
+    check_equal(cache.evaluation(&Article::tokens, &Article::label), texts(700, 2), given, rules.max_length);
+  }
+}
+
 TEST_CASE("a cache is prepared once, and again when a source or a rule changes") {
   Source source;
   auto const options = data::TokenCacheOptions{};

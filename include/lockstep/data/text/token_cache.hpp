@@ -98,8 +98,9 @@ class TokenCache {
  public:
   /// Opens the cache of these sources and rules, or prepares it. To prepare it, calls read(build), which must call
   /// build(training, evaluation, classes) once, with LabelledTexts and the names of the classes. The vocabulary
-  /// consists of words of the training texts, as TokenCounts selects them. Tokens, labels, and fingerprints equal those
-  /// of an InMemoryDataset of `vocabulary.encode(text, tokenizer, max_length)`.
+  /// consists of words of the training texts, as TokenCounts selects them, unless a pointer to another one, such as
+  /// that of saved parameters, is the fourth argument; then add its text to `sources`. Tokens, labels, and fingerprints
+  /// equal those of an InMemoryDataset of `vocabulary.encode(text, tokenizer, max_length)`.
   /// @param tokenizer several threads call `tokenizer(text, each)`
   /// @throws any exception of `read` and of the texts
   /// @throws DataError if the folder cannot be written
@@ -119,12 +120,12 @@ class TokenCache {
       ThreadPool pool(options.threads);
       detail::TokenFileWriter const writer(file, path);
       bool built = false;
-      read(
-          [&](LabelledTexts const& training, LabelledTexts const& evaluation, std::vector<std::string> const& classes) {
-            detail::TokenBuilder(writer, key, rules, pool, options.progress)
-                .build(training, evaluation, one_per_line(classes), tokenizer);
-            built = true;
-          });
+      read([&](LabelledTexts const& training, LabelledTexts const& evaluation, std::vector<std::string> const& classes,
+               Vocabulary const* vocabulary = nullptr) {
+        detail::TokenBuilder(writer, key, rules, pool, options.progress)
+            .build(training, evaluation, one_per_line(classes), tokenizer, vocabulary);
+        built = true;
+      });
       if (!built) throw ConfigError("TokenCache: the function that reads texts has not called build(...)");
     };
     if (options.folder.empty() || sources.bytes() < options.min_bytes) return in_memory(key, build);

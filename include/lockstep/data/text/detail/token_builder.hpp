@@ -70,10 +70,11 @@ class TokenBuilder {
     header_.key = key;
   }
 
+  /// @param given vocabulary of both parts; null: words of the training texts
   /// @throws the exception of the first text that cannot be read
   template <class Tokenizer>
   void build(LabelledTexts const& training, LabelledTexts const& evaluation, std::string const& classes,
-             Tokenizer const& tokenizer) {
+             Tokenizer const& tokenizer, Vocabulary const* given = nullptr) {
     header_.parts[0].records_at = TokenHeader::body;
     header_.parts[1].records_at = TokenHeader::body + bytes_of_records(training);
     auto const records_end = header_.parts[1].records_at + bytes_of_records(evaluation);
@@ -83,20 +84,17 @@ class TokenBuilder {
       file_.write(records_end, std::span(zeros));
     }
 
-    std::vector<WordTable> tables(static_cast<std::size_t>(pool_.threads()));
-    auto const blocks = write_part(0, training, tokenizer, "counting words",
-                                   [&](std::size_t worker) { return Counter{tables[worker]}; });
-    auto const size = static_cast<std::size_t>(rules_.vocabulary - 2);
-    auto words = frequent_words(tables, size, rules_.min_count, pool_);
-    tables.clear();
-    to_ids(blocks, words.ids);
+    auto words = given ? words_of(*given) : count(training, tokenizer);
     WordTable known;
-    for (auto const& word : words.words) known.count(word);
-    auto const others = write_part(1, evaluation, tokenizer, "encoding texts for evaluation",
-                                   [&](std::size_t) { return Finder{known}; });
-    header_.parts[1].fingerprint = fingerprint(others, 1, [](auto const&, auto) {});
+    for (auto const& word : words) known.count(word);
+    auto const encode = [&](std::size_t part, LabelledTexts const& texts, char const* what) {
+      auto const blocks = write_part(part, texts, tokenizer, what, [&](std::size_t) { return Finder{known}; });
+      header_.parts[part].fingerprint = fingerprint(blocks, part, [](auto const&, auto) {});
+    };
+    if (given) encode(0, training, "encoding texts");
+    encode(1, evaluation, "encoding texts for evaluation");
     header_.tokens = next_token_;
-    file_.seal(header_, Vocabulary(std::move(words.words)).to_text(), classes, pool_, progress_);
+    file_.seal(header_, Vocabulary(std::move(words)).to_text(), classes, pool_, progress_);
   }
 
  private:
@@ -128,6 +126,24 @@ class TokenBuilder {
     std::uint64_t begin = 0, tokens = 0;
     std::size_t worker = 0;
   };
+
+  static std::vector<std::string> words_of(Vocabulary const& vocabulary) {
+    std::vector<std::string> words;
+    for (auto id = std::int32_t{first_id}; id < vocabulary.size(); ++id) words.emplace_back(vocabulary.token(id));
+    return words;
+  }
+  /// Writes the training texts and returns their frequent words.
+  template <class Tokenizer>
+  std::vector<std::string> count(LabelledTexts const& training, Tokenizer const& tokenizer) {
+    std::vector<WordTable> tables(static_cast<std::size_t>(pool_.threads()));
+    auto const blocks = write_part(0, training, tokenizer, "counting words",
+                                   [&](std::size_t worker) { return Counter{tables[worker]}; });
+    auto const size = static_cast<std::size_t>(rules_.vocabulary - 2);
+    auto words = frequent_words(tables, size, rules_.min_count, pool_);
+    tables.clear();
+    to_ids(blocks, words.ids);
+    return std::move(words.words);
+  }
 
   static std::uint64_t bytes_of_records(LabelledTexts const& texts) {
     return static_cast<std::uint64_t>(texts.size()) * sizeof(TokenRecord);
