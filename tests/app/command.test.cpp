@@ -123,6 +123,37 @@ TEST_CASE("values of number and word flags can be queried, however they were giv
   CHECK(configured.flags.values == of_file);
 }
 
+TEST_CASE("flags that are not given take the values of a saved run, and others keep theirs") {
+  int width = 16, known = 3;
+  std::optional<int> depth;
+  std::vector<Index> channels;
+  std::string path;
+  bool dry = false;
+  app::Command command;
+  command.add("--known", known, 1, 9, "Common to all programs");
+  command.add("--width", width, 1, 64, "How wide");
+  command.add("--depth", depth, 1, 9, "How deep");
+  command.add("--channels", channels, 1, 64, "Of each stage");
+  command.add("--path", path, "Where");
+  command.add("--dry", dry, "Whether");
+  std::vector<char const*> const arguments{"program", "--width", "8", "--path", "a"};
+  REQUIRE(command.parse(static_cast<int>(arguments.size()), arguments.data()));
+  CHECK(command.lines(1) == "--width=8\n--dry=false\n");
+
+  using Lines = std::vector<std::string>;
+  CHECK(command.adopt("--known=5\n--width=32\n--depth=4\n--channels=4,8\n--dry=true\n--unknown=1\nwidth\n", 1) ==
+        Lines{"--depth=4", "--channels=4,8", "--dry=true"});
+  CHECK(known == 3);
+  CHECK(width == 8);
+  CHECK(depth == 4);
+  CHECK(channels == std::vector<Index>{4, 8});
+  CHECK(dry);
+  CHECK(command.adopt(command.lines(1), 1).empty());
+  CHECK(command.lines(1) == "--width=8\n--depth=4\n--channels=4,8\n--dry=true\n");
+  CHECK_THROWS_WITH_AS(command.adopt("--depth=10\n", 1),
+                       doctest::Contains("--depth 10: must be a whole number from 1 to 9"), ConfigError);
+}
+
 TEST_CASE("--help lists each flag's values, and parse returns false") {
   Flags flags;
   CHECK_FALSE(flags.parse({"-h"}));

@@ -174,6 +174,12 @@ class Command {
   /// Returns names and values of all flags, except flags without a value and those that the caller reads. Call after
   /// `parse`.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
+  /// Returns values(known) as lines "--name=value", without flags that are not given.
+  [[nodiscard]] std::string lines(std::size_t known) const;
+  /// Sets flags after the first `known` that are not given to the values of `lines`. Ignores unknown names. Returns the
+  /// lines that changed a value. Call after `parse`.
+  /// @throws ConfigError for an invalid value
+  std::vector<std::string> adopt(std::string const& lines, std::size_t known);
   /// Returns the flags that were given, by their first names. Call after `parse`.
   [[nodiscard]] std::vector<std::string> given() const;
   [[nodiscard]] bool given(std::string_view name) const;

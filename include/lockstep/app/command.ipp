@@ -177,6 +177,29 @@ LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> Command::settin
   return all;
 }
 
+LOCKSTEP_INLINE std::string Command::lines(std::size_t known) const {
+  std::string all;
+  for (auto const& [name, value] : values(known))
+    if (value != not_given) all += name + "=" + value + "\n";
+  return all;
+}
+
+LOCKSTEP_INLINE std::vector<std::string> Command::adopt(std::string const& lines, std::size_t known) {
+  std::vector<std::string> changed;
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    auto const name = line.substr(0, line.find('='));
+    for (auto i = known; i < flags_.size() && name.size() < line.size(); ++i) {
+      auto const& flag = flags_[i];
+      auto const value = line.substr(name.size() + 1);
+      if (flag.name != name || !flag.value || given(name) || flag.value() == value) continue;
+      flag.take(name, value);
+      changed.push_back(line);
+    }
+  }
+  return changed;
+}
+
 LOCKSTEP_INLINE std::vector<std::string> Command::given() const {
   std::vector<std::string> all;
   for (auto const& flag : flags_)

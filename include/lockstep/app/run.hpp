@@ -36,6 +36,16 @@ void print_error(std::string const& program, std::string sentence);
 
 std::string host_name();
 
+/// Returns `Options::about`, what a program says of itself and of its data at the top of --help, if it has one.
+template <class Options>
+std::string about() {
+  if constexpr (requires { std::string(Options::about); }) return std::string(Options::about) + "\n";
+  return "";
+}
+
+/// Gives flags after the first `known` that are not given the values of the run that saved --init-from.
+void adopt_saved_flags(Command& command, Options& options, std::size_t known);
+
 /// Returns how to start the ranks that the options ask for.
 launch::Options launch_options(Options const& options, launch::Environment const& place);
 
@@ -65,9 +75,10 @@ template <class Options>
     auto const place = launch::detect();
     prints = place.rank == 0;
     Options options;
-    Command command;
+    Command command(detail::about<Options>());
     CommonFlags common(command, options);
     command.group("Optimization");
+    auto const saved_flags = command.size();
     if constexpr (requires { options.precision; })
       command.add(
           "--precision", options.precision,
@@ -83,6 +94,7 @@ template <class Options>
     prints = place.local_rank == 0;  // other hosts have other files and GPUs
     if (place.rank != 0) who = "rank " + std::to_string(place.rank) + " on " + detail::host_name() + ": ";
     command.read_config();
+    if (options.evaluate) detail::adopt_saved_flags(command, options, saved_flags);
     auto const gpus = Gpus::detect();
     common.resolve_place(place, gpus);
     if (!command.has_config()) prints = place.rank == 0;
@@ -96,6 +108,7 @@ template <class Options>
     }
     options.program = program;
     options.equal_on_all_ranks = command.values(common_flags);
+    options.saved_flags = command.lines(saved_flags);
     options.settings = command.settings();
     options.given = command.given();
     options.command_line = command.arguments(argc, argv);

@@ -17,6 +17,18 @@ LOCKSTEP_INLINE std::string host_name() {
   return name;
 }
 
+LOCKSTEP_INLINE void adopt_saved_flags(Command& command, Options& options, std::size_t known) {
+  std::string saved;
+  try {
+    saved = train::load_text(options.init_from, saved_flags_key);
+  } catch (DataError const&) {
+    return;  // saved by another program; loading the parameters explains what else is wrong
+  }
+  std::string changed;
+  for (auto const& line : command.adopt(saved, known)) changed += " " + line;
+  if (!changed.empty()) options.warnings.push_back("as saved with the parameters:" + changed);
+}
+
 LOCKSTEP_INLINE launch::Options launch_options(Options const& options, launch::Environment const& place) {
   auto ranks = options.launch_options;
   GivenFlags::assign(launch::describe(ranks), options);

@@ -74,6 +74,17 @@ void apply_settings(Options const& options, Optimizer& optimizer) {
   }
 }
 
+/// Name of Options::saved_flags in the metadata of checkpoints.
+inline constexpr char saved_flags_key[] = "flags";
+
+/// Returns the program's metadata with its flags, which --evaluate reads, unless it has metadata of that name.
+inline train::Metadata with_flags(train::Metadata metadata, Options const& options) {
+  bool const taken =
+      std::any_of(metadata.begin(), metadata.end(), [](auto const& each) { return each.first == saved_flags_key; });
+  if (!taken && !options.saved_flags.empty()) metadata.emplace_back(saved_flags_key, options.saved_flags);
+  return metadata;
+}
+
 /// Implements --evaluate: evaluates the trainer's parameters and prints the result.   @collective
 /// @throws ConfigError if the program has no evaluation
 template <class Trainer, class Evaluation>
@@ -202,7 +213,7 @@ class Training : public detail::Additions {
     if (!options_.init_from.empty()) trainer.load(options_.init_from, init_names_);
     if (options_.evaluate) {
       if (is_main_rank()) announce(trainer, loader);
-      detail::evaluate_alone(trainer, evaluation, is_main_rank());
+      if (evaluates_) detail::evaluate_alone(trainer, evaluation, is_main_rank());
       then(trainer);
       return {};
     }
@@ -216,7 +227,8 @@ class Training : public detail::Additions {
         output_.print_diagnosis(found, all_reduce, trainer.layout());
       return found.complete_steps;
     }
-    if (is_main_rank()) fit.checkpoints = checkpoints(metadata);
+    auto const saved = detail::with_flags(metadata, options_);
+    if (is_main_rank()) fit.checkpoints = checkpoints(saved);
     if (options_.dry_run) return run_dry(trainer, loader, evaluation, fit);
     fit.observers = observers_;
     std::optional<train::KeepBest<decltype(trainer)>> best;
@@ -225,7 +237,7 @@ class Training : public detail::Additions {
       announce(trainer, loader);
       logs.emplace(output_).join(fit.observers);
       if (output_.saves() && !options_.best_by.empty())
-        fit.observers.push_back(&best.emplace(trainer, output_.best_file(), metadata, stdout));
+        fit.observers.push_back(&best.emplace(trainer, output_.best_file(), saved, stdout));
     }
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();

@@ -35,9 +35,13 @@ class Additions {
     final_metrics_.emplace_back(name, value);
   }
 
+  /// Makes --evaluate call `then` only, for evaluation data without labels.
+  void skip_evaluation() noexcept { evaluates_ = false; }
+
  protected:
   std::vector<train::Observer*> observers_;
   train::NamesInFile init_names_;
+  bool evaluates_ = true;
   std::vector<std::pair<std::string, double>> final_metrics_;
 };
 
