@@ -21,6 +21,7 @@
 
 #include "activity_classification/data.hpp"
 #include "activity_classification/model.hpp"
+#include "class_predictions.hpp"
 #include "transformer_flags.hpp"
 
 using namespace lockstep;
@@ -34,10 +35,16 @@ std::vector<std::string> const names{"walking", "upstairs", "downstairs", "sitti
 enum class ClassWeights { none, balanced };
 
 struct Options : app::Options {
+  static constexpr char about[] =
+      "Trains a network to classify activities from the motion of a phone.\n\n"
+      "--data takes the folder that the archive of UCI HAR unpacks to: train/y_train.txt, nine files in\n"
+      "train/Inertial Signals/, and optionally test/ with the same files.\n"
+      "docs/explanation/stories/activity-classification.md has examples.";
   activity_classification::Sizes sizes;
   double label_smoothing = 0;
   ClassWeights class_weights = ClassWeights::none;
   Index samples = 2000, cache_mib = 64;
+  std::string predictions;
   app::Precision precision = app::Precision::fp32;
 
   Options() { epochs = 10, prefetch = 8; }
@@ -53,6 +60,7 @@ struct Options : app::Options {
     command.add("--label-smoothing", label_smoothing, 0, 1, "Label smoothing: probability spread over all classes");
     command.add("--class-weights", class_weights, {{"none", ClassWeights::none}, {"balanced", ClassWeights::balanced}},
                 "Weights of the classes in the loss; balanced: windows / (classes * windows of the class)");
+    class_predictions::add(command, predictions, "windows");
     command.add("--cache-mib", cache_mib, 0, 1 << 20,
                 "Memory of a rank, in MiB, that keeps parsed windows of each part for later epochs; 0: none");
     command.add("--samples", samples, 20, 1000000,
@@ -74,12 +82,21 @@ Parts load(Options const& options) {
     activity_classification::write_part(to, "train", motion, 0, options.samples);
     activity_classification::write_part(to, "test", motion, options.samples, (options.samples + 3) / 4);
   });
+  auto const need = [](std::string const& path) {
+    if (!std::filesystem::exists(path))
+      throw DataError(path +
+                      ": does not exist; a folder of data is what the archive of UCI HAR unpacks to, and has "
+                      "train/y_train.txt, train/Inertial Signals/ and optionally test/: see "
+                      "docs/explanation/stories/activity-classification.md");
+  };
+  need(folder + "/train/y_train.txt");
   UciHarDataset const known(folder, "train");
   auto const& tests = options.eval_data.empty() ? folder : options.eval_data;
   if (options.eval_data.empty() && !std::filesystem::exists(tests + "/test")) {
     auto const parts = data::hold_out(known, 0.1, options.seed);  // by person: no one is in both parts
     return {known, known, parts.training, parts.evaluation};
   }
+  need(tests + "/test/y_test.txt");
   UciHarDataset const test(tests, "test");
   auto const all = [](UciHarDataset const& files) {
     std::vector<Index> indices(static_cast<std::size_t>(files.size()));
@@ -105,6 +122,10 @@ void check(Options const& options) {
   transformer_flags::check(options.sizes);
   auto const parts = load(options);
   app::check_samples(options, parts.training.size());
+  if (!options.predictions.empty())
+    app::check_output_file("--predictions", options.predictions,
+                           {options.data + "/train", options.data + "/test", options.eval_data + "/test",
+                            options.init_from, options.resume});
   if (options.on_failure != data::OnFailure::raise) return;  // unreadable windows are left out or replaced
   parts.training_files.check();
   parts.evaluation_files.check();
@@ -134,6 +155,8 @@ int train_rank(app::Training<Options>& training) {
     auto const found =
         trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&HarSample::label, classes}});
     if (training.is_main_rank()) std::printf("%s", train::class_report(found, names).c_str());
+    class_predictions::write(training, trainer, evaluation, &HarSample::label, names, "window",
+                             [&](Index i) { return parts.evaluation.name(i); });
   };
   training.fit(activity_classification::ActivityClassifier(options.sizes, loss),
                optim::AdamW{.weight_decay = options.weight_decay}, batches,

@@ -37,6 +37,11 @@ using pose_to_text::PoseDataset;
 namespace {
 
 struct Options : app::Options {
+  static constexpr char about[] =
+      "Trains an encoder-decoder to translate sign language, as poses of each frame, into text.\n\n"
+      "--data takes a folder with index.tsv or index.csv (columns file, text and optionally split) and .npy files,\n"
+      "[frames, joints, 3]. tools/poses_to_npy.py makes one from pickled poses.\n"
+      "docs/explanation/stories/pose-to-text.md has examples.";
   pose_to_text::Sizes sizes{
       .vocabulary = 2000, .width = 128, .layers = 2, .heads = 4, .feed_forward = 256, .label_smoothing = 0.1};
   Index samples = 2000, longest = 64;

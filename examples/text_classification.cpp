@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a transformer to classify text: news by topic, reviews by sentiment, files by pattern or, without --data,
-// source files of this machine by their origin.
-#include <algorithm>
-#include <cmath>
+// Trains a transformer to classify text: tables with a text and a label, news by topic, reviews by sentiment, files by
+// pattern or, without --data, source files of this machine by their origin.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include <lockstep/data/text/token_cache.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "class_predictions.hpp"
 #include "text_classification/data.hpp"
 #include "transformer_flags.hpp"
 
@@ -35,11 +34,18 @@ namespace {
 enum class LengthBuckets { automatic, on, off };
 
 struct Options : app::Options {
+  static constexpr char about[] =
+      "Trains a transformer to classify text.\n\n"
+      "--data takes a table with a text and a label in each row (CSV or .tsv with a line of names, or .jsonl;\n"
+      "--text-column, --label-column), the CSV files of AG News and IMDB, or files:NAME=PATTERN,NAME=PATTERN.\n"
+      "To classify new texts: --evaluate --init-from CHECKPOINT --eval-data TABLE --predictions FILE.csv\n"
+      "docs/explanation/stories/text-classification.md has examples.";
   nn::TransformerEncoder::Options sizes{.layers = 2, .width = 128, .heads = 4, .feed_forward = 256, .dropout = 0.1};
   Index max_length = 128, vocabulary = 20000;
   app::Precision precision = app::Precision::fp32;
   LengthBuckets length_buckets = LengthBuckets::automatic;
   std::string predictions, cache, encoding = "utf-8";
+  text_classification::Columns columns;
 
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
@@ -50,8 +56,11 @@ struct Options : app::Options {
         {{"auto", LengthBuckets::automatic}, {"on", LengthBuckets::on}, {"off", LengthBuckets::off}},
         "Pad batches to few lengths, so that a GPU replays their passes as CUDA graphs; auto: on for GPUs. Changes "
         "the last bits of results");
-    command.add("--predictions", predictions,
-                "CSV file for the predictions of the evaluation texts, written at the end");
+    class_predictions::add(command, predictions, "texts");
+    command.add("--text-column", columns.text,
+                "Column of the texts in a table: CSV or .tsv with a line of names, or .jsonl; default: text");
+    command.add("--label-column", columns.label,
+                "Column of the labels in a table, which become the classes; default: label");
     command.add("--encoding", encoding,
                 "Encoding of CSV files: utf-8, bytes (not checked), or a name that `iconv -l` lists, such as latin-1, "
                 "windows-1252 or utf-16");
@@ -100,19 +109,37 @@ class Classifier {
   nn::Linear head_;
 };
 
+/// Whether the options evaluate saved parameters on --eval-data, by the vocabulary and the classes of the parameters.
+bool only_evaluates(Options const& options) {
+  return options.evaluate && options.data.empty() && !options.eval_data.empty();
+}
+
+std::vector<std::string> saved_classes(Options const& options) {
+  std::vector<std::string> classes;
+  std::istringstream lines(train::load_text(options.init_from, "classes"));
+  for (std::string line; std::getline(lines, line);) classes.push_back(line);
+  return classes;
+}
+
+/// Returns the evaluation data: --eval-data, or the file "test" next to a training file "train".
+std::string evaluation_source(Options const& options, std::string const& training) {
+  if (!options.eval_data.empty() || training.starts_with(by_pattern)) return options.eval_data;
+  auto const path = std::filesystem::path(training);
+  auto const test = path.parent_path() / ("test" + path.extension().string());
+  return path.stem() == "train" && std::filesystem::exists(test) ? test.string() : "";
+}
+
 /// Returns the texts as tokens. The first call tokenizes them with all cores of the ranks; later calls open the cache.
 /// @param stop ends a wait for another process that prepares them
 data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies, std::stop_token stop = {}) {
-  bool const given = !options.data.empty();
-  auto const source = given ? options.data : texts_of_this_machine;
-  auto evaluation = options.eval_data;
-  if (auto const path = std::filesystem::path(source); evaluation.empty() && path.filename() == "train.csv")
-    if (auto const test = path.parent_path() / "test.csv"; std::filesystem::exists(test)) evaluation = test.string();
+  bool const given = !options.data.empty(), evaluates = only_evaluates(options);
+  std::string const source = evaluates ? "" : given ? options.data : texts_of_this_machine;
+  auto const evaluation = evaluation_source(options, source);
   data::LabelledFilesOptions sizes;  // all of the given data; a quickly learned part of this machine's texts
-  if (!given) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
+  if (!given && !evaluates) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
 
   Progress progress(out);
-  auto cache = app::cache_options(options, given ? options.cache : "none", verifies, progress);
+  auto cache = app::cache_options(options, given || evaluates ? options.cache : "none", verifies, progress);
   cache.stop = std::move(stop);
   data::TextSources sources;
   for (auto const& each : {source, evaluation}) {
@@ -123,28 +150,59 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies,
       sources.add_file(each);
   }
   if (options.encoding != "utf-8") sources.add("encoding " + options.encoding);
+  if (options.columns.given())
+    sources.add("columns " + options.columns.text_name() + "\n" + options.columns.label_name());
   sources.add(evaluation.empty() ? "a tenth held out by seed " + std::to_string(options.seed) : "two sources");
+  std::string const saved_words = evaluates ? train::load_text(options.init_from, "vocabulary") : "";
+  if (evaluates) sources.add(saved_words);
   data::TokenRules const rules{"words without punctuation, cut between characters", options.vocabulary, 2,
                                options.max_length};
   return data::TokenCache::prepare(sources, rules, cache, Words{}, [&](auto const& build) {
-    data::CsvOptions const csv{
-        .max_held_bytes = 0, .encoding = options.encoding, .threads = cache.threads, .progress = &progress};
-    auto texts = text_classification::read(source, sizes, csv, evaluation.empty(), options.seed);
+    text_classification::ReadOptions reading{
+        options.columns,
+        sizes,
+        {.max_held_bytes = 0, .encoding = options.encoding, .threads = cache.threads, .progress = &progress},
+        options.seed};
+    text_classification::Texts texts;
+    if (evaluates) {
+      texts.classes = saved_classes(options);
+      reading.labels = text_classification::Labels::optional;
+    } else {
+      texts = text_classification::read(source, reading, evaluation.empty());
+    }
     if (!evaluation.empty()) {
-      auto other = text_classification::read(evaluation, sizes, csv, false, options.seed);
+      auto other = text_classification::read(evaluation, reading, false, &texts.classes);
       if (other.classes != texts.classes)
         throw ConfigError("--eval-data " + evaluation + ": has other classes than the training data");
       texts.evaluation = std::move(other.training);
     }
-    build(texts.training, texts.evaluation, texts.classes);
+    auto const words = data::Vocabulary::from_text(saved_words);
+    build(texts.training, texts.evaluation, texts.classes, evaluates ? &words : nullptr);
   });
+}
+
+/// Whether the evaluation texts have labels, which a file for --evaluate may lack.
+bool has_labels(data::TokenCache const& texts) {
+  return texts.evaluation_size() == 0 || texts.evaluation(&Article::tokens, &Article::label).get(0).label >= 0;
+}
+
+/// Returns the files that a run with these options reads.
+std::vector<std::string> files_of(Options const& options) {
+  std::vector<std::string> files{options.init_from, options.resume};
+  for (auto const& source : {options.data, evaluation_source(options, options.data)}) {
+    files.push_back(source);
+    if (!source.starts_with(by_pattern)) continue;
+    data::LabelledFilesDataset const texts(source.substr(by_pattern.size()), {});
+    for (Index i = 0; i < texts.groups(); ++i) files.push_back(texts.path(i));
+  }
+  return files;
 }
 
 // ---- Functions for app::run: the first two before ranks start, the last one in each rank.
 
 /// Refuses saved parameters whose vocabulary differs from that of the data: their numbers would mean other words.
 void check_vocabulary(Options const& options, data::TokenCache const& texts) {
-  if (options.init_from.empty()) return;
+  if (options.init_from.empty() || only_evaluates(options)) return;
   std::string saved;
   try {
     saved = train::load_text(options.init_from, "vocabulary");
@@ -160,14 +218,19 @@ void check_vocabulary(Options const& options, data::TokenCache const& texts) {
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
-  if (options.encoding != "utf-8" && (options.data.empty() || options.data.starts_with(by_pattern)))
+  auto const& file = only_evaluates(options) ? options.eval_data : options.data;
+  if (options.encoding != "utf-8" && (file.empty() || file.starts_with(by_pattern)))
     throw ConfigError("--encoding " + options.encoding +
                       ": applies to CSV files, and text files by pattern are read as bytes; leave it out");
+  if (options.columns.given() && (file.empty() || file.starts_with(by_pattern)))
+    throw ConfigError("--text-column and --label-column apply to tables; leave them out, or name a table with --data");
   auto const texts = prepared(options, stdout, true);
-  app::check_samples(options, texts.training_size());
+  if (!only_evaluates(options)) app::check_samples(options, texts.training_size());
+  if (!has_labels(texts) && options.predictions.empty())
+    throw ConfigError("--eval-data " + options.eval_data + ": has no column \"" + options.columns.label_name() +
+                      "\" to compare predictions with; name it with --label-column, or give --predictions FILE");
   check_vocabulary(options, texts);
-  if (!options.predictions.empty())
-    app::check_output_file("--predictions", options.predictions, {options.data, options.eval_data, options.init_from});
+  if (!options.predictions.empty()) app::check_output_file("--predictions", options.predictions, files_of(options));
 }
 
 void prepare(Options const& options) { static_cast<void>(prepared(options, nullptr, true)); }
@@ -182,26 +245,17 @@ int train_rank(app::Training<Options>& training) {
   auto const loader = [&](auto const& articles, auto sampler) {
     return data::DataLoader{articles, sampler, collate(options), training.loader_options()};
   };
-  auto batches = loader(texts.training(&Article::tokens, &Article::label), data::ShuffledSampler{.seed = options.seed});
-  auto evaluation = loader(texts.evaluation(&Article::tokens, &Article::label), data::SequentialSampler{});
+  auto const known = texts.evaluation(&Article::tokens, &Article::label);
+  auto batches = loader(only_evaluates(options) ? known : texts.training(&Article::tokens, &Article::label),
+                        data::ShuffledSampler{.seed = options.seed});
+  auto evaluation = loader(known, data::SequentialSampler{});
+  if (!has_labels(texts)) training.skip_evaluation();
 
   auto const names = texts.classes();
   std::string classes;
   for (auto const& name : names) classes += name + "\n";
   auto const predict = [&](auto& trainer) {
-    if (options.predictions.empty()) return;
-    auto const name = [&](Index label) { return names[static_cast<std::size_t>(label)]; };
-    Progress progress(out);
-    train::write_predictions(
-        options.predictions, trainer, evaluation, {"text", "label", "predicted"},
-        [&](auto const& logits, auto const& batch, Index k) {
-          auto const* const first = &logits.value(k, 0);
-          if (std::any_of(first, first + logits.extent(1), [](float logit) { return std::isnan(logit); }))
-            throw Error("--predictions: the model predicts NaN, which is no class");
-          auto const predicted = std::max_element(first, first + logits.extent(1)) - first;
-          return std::tuple{batch.positions()(k), name(batch[&Article::label].values(k)), name(predicted)};
-        },
-        progress.steps("predicting"), training.stop_token());
+    class_predictions::write(training, trainer, evaluation, &Article::label, names, "text", [](Index i) { return i; });
   };
   training.fit(Classifier{options, texts.vocabulary().size(), std::ssize(names)},
                optim::AdamW{.weight_decay = options.weight_decay}, batches,

@@ -25,6 +25,11 @@ using namespace trajectory_transformer;
 namespace {
 
 struct Options : app::Options {
+  static constexpr char about[] =
+      "Trains a transformer to choose actions for a target return.\n\n"
+      "--data takes a folder with observations.npy, actions.npy, rewards.npy and episode_lengths.npy, or with an\n"
+      ".npz file for each episode. tools/episodes_to_npz.py makes one from pickles, D4RL, Minari and HDF5.\n"
+      "docs/explanation/stories/trajectory-transformer.md has examples.";
   Sizes sizes;
   Index samples = 2000, actions = 0;
   double return_scale = 0;

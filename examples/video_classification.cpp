@@ -15,6 +15,7 @@
 #include <lockstep/app/synthetic_data.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "class_predictions.hpp"
 #include "video_classification/augment.hpp"
 #include "video_classification/data.hpp"
 #include "video_classification/model.hpp"
@@ -29,12 +30,18 @@ namespace {
 enum class ClassWeights { balanced, none };
 
 struct Options : app::Options {
+  static constexpr char about[] =
+      "Trains a 3D convolutional network to classify video clips.\n\n"
+      "--data takes a folder with index.csv (columns file, first_frame, label, video and optionally frames, split)\n"
+      "and .npy files of uint8, [frames, height, width]. tools/cut_clips.py makes one from videos.\n"
+      "docs/explanation/stories/video-classification.md has examples.";
   video_classification::ClipSize size;
   std::vector<Index> channels;
   bool synchronized = false;
   ClassWeights class_weights = ClassWeights::balanced;
   std::vector<Change> augment;
   Index samples = 1600;
+  std::string predictions;
   app::Precision precision = app::Precision::fp32;
 
   Options() {
@@ -54,6 +61,7 @@ struct Options : app::Options {
     command.add("--augment", augment,
                 {{"flip", Change::flip}, {"brightness", Change::brightness}, {"shift", Change::shift}},
                 "Random augmentation of training clips: mirror left and right, change the brightness, shift in time");
+    class_predictions::add(command, predictions, "clips");
     command.add("--samples", samples, 20, 10000000, "Synthetic training clips; a quarter more for evaluation");
   }
 };
@@ -80,6 +88,12 @@ void check(Options const& options) {
   if (options.data.empty()) app::check_samples(options, options.samples);
   auto const parts = load(options);
   app::check_samples(options, parts.training.size());
+  if (!options.predictions.empty()) {
+    std::vector<std::string> inputs{options.init_from, options.resume};
+    for (auto const& clips : parts.folders)
+      for (auto const& file : clips.files()) inputs.push_back(file);
+    app::check_output_file("--predictions", options.predictions, inputs);
+  }
   for (auto const& clips : parts.folders) {
     auto const unreadable = clips.examine(Progress(stdout));
     if (unreadable.clips == 0) continue;
@@ -142,6 +156,8 @@ int train_rank(app::Training<Options>& training) {
                                         progress.steps("counting classes"));
     progress.end();
     if (training.is_main_rank()) std::fputs(train::class_report(found, names).c_str(), stdout);
+    class_predictions::write(training, trainer, evaluation, &Clip::label, names, "clip",
+                             [&](Index i) { return parts.evaluation.name(i); });
   };
   std::string lines;
   for (auto const& name : names) lines += name + "\n";

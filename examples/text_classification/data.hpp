@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,14 +16,14 @@
 #include <lockstep/data/text/token_cache.hpp>
 #include <lockstep/data/text/word_tokenizer.hpp>
 
-/// Sources of texts: CSV files as AG News and IMDB are published, and text files by pattern.
+#include "table.hpp"
+
+/// Sources of texts: tables with columns for text and label, CSV files as AG News and IMDB are published, and text
+/// files by pattern.
 namespace text_classification {
-namespace data = lockstep::data;
-using lockstep::Index;
 
 struct News {  // AG News: "3","Title","Description"
-  int label;
-  std::string title, description;
+  std::string label, title, description;
 };
 struct Review {  // IMDB: review,sentiment
   std::string review, sentiment;
@@ -42,15 +43,23 @@ struct Words {
   }
 };
 
-inline data::LabelledTexts read_news(std::string const& path, data::CsvOptions csv) {
-  csv.header = data::CsvHeader::none;
+inline bool is_number(std::string_view text) {
+  text = text.substr(std::min(text.find_first_not_of(' '), text.size()));
+  text = text.substr(0, text.find_last_not_of(' ') + 1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+inline data::LabelledTexts read_news(std::string const& path, data::CsvOptions const& csv) {
   data::CsvDataset<News> const file(path, csv);
   return {file.size(), [file](Index i) -> data::LabelledText {
             auto row = file.get(i);
-            if (row.label < 1 || row.label > 4)
-              file.refuse(i, "label " + std::to_string(row.label) + ": must be from 1 to 4");
+            auto const at = row.label.find_first_of("1234");
+            if (!is_number(row.label) || at != row.label.find_first_of("0123456789") ||
+                row.label.find_last_of("0123456789") != at)
+              file.refuse(
+                  i, "label " + (is_number(row.label) ? row.label : '"' + row.label + '"') + ": must be from 1 to 4");
             (row.title += ' ') += row.description;
-            return {std::move(row.title), row.label - 1};
+            return {std::move(row.title), row.label[at] - '1'};
           }};
 }
 
@@ -74,18 +83,49 @@ Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, 
 
 inline constexpr std::string_view by_pattern = "files:";
 
-/// Reads a CSV file of AG News or IMDB, or text files by class (`files:NAME=PATTERN,...`).
-inline Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, data::CsvOptions const& csv,
-                  bool hold_out, std::uint64_t seed) {
+/// Options of `read`.
+struct ReadOptions {
+  Columns columns;  ///< of a table
+  data::LabelledFilesOptions sizes;
+  data::CsvOptions csv;
+  std::uint64_t seed = 1;  ///< that chooses the texts held out
+  Labels labels = Labels::needed;
+};
+
+/// Reads a table, a CSV file of AG News or IMDB, or text files by class (`files:NAME=PATTERN,...`).
+/// @param known classes of the training data, for evaluation data; null: a table has those of its own labels
+inline Texts read(std::string const& source, ReadOptions options, bool hold_out,
+                  std::vector<std::string> const* known = nullptr) {
   if (source.starts_with(by_pattern)) {
-    data::LabelledFilesDataset const dataset(source.substr(by_pattern.size()), sizes);
-    return part(dataset, dataset.classes(), hold_out, seed);
+    data::LabelledFilesDataset const dataset(source.substr(by_pattern.size()), options.sizes);
+    return part(dataset, dataset.classes(), hold_out, options.seed);
   }
-  bool const reviews =
-      data::csv_first_row(source, ',', csv.encoding) == std::vector<std::string>{"review", "sentiment"};
-  std::vector<std::string> const sentiments{"negative", "positive"}, topics{"World", "Sports", "Business", "Sci/Tech"};
-  return part(reviews ? read_reviews(source, csv) : read_news(source, csv), reviews ? sentiments : topics, hold_out,
-              seed);
+  auto& csv = options.csv;
+  auto const table = [&](Table const& rows) {
+    auto classes = known ? *known : classes_of(rows, source, options.columns);
+    auto const texts = labelled(rows, classes);
+    return part(texts, std::move(classes), hold_out, options.seed);
+  };
+  if (is_json_lines(source)) return table(open_json_lines(source, options.columns, csv, options.labels));
+  csv.separator = separator_of(source);
+  auto const first = data::csv_first_row(source, csv.separator, csv.encoding);
+  auto const has = [&](std::string const& name) { return std::find(first.begin(), first.end(), name) != first.end(); };
+  if (options.columns.given() ||
+      (has(options.columns.text_name()) && (has(options.columns.label_name()) || options.labels == Labels::optional)))
+    return table(open_csv(source, options.columns, first, csv, options.labels));
+  if (first == std::vector<std::string>{"review", "sentiment"})
+    return part(read_reviews(source, csv), {"negative", "positive"}, hold_out, options.seed);
+  bool const named = first == std::vector<std::string>{"Class Index", "Title", "Description"};
+  if (!named && (first.size() != 3 || !is_number(first[0]))) {
+    std::string names;
+    for (auto const& each : first) names += (names.empty() ? "" : ", ") + data::detail::excerpt(each);
+    throw DataError(source + ":1: has the columns " + names +
+                    ", and neither text and label nor those of AG News (class, title, description) or IMDB (review, "
+                    "sentiment); name them with --text-column and --label-column, after adding a line of names if "
+                    "there is none");
+  }
+  csv.header = named ? data::CsvHeader::first_line : data::CsvHeader::none;
+  return part(read_news(source, csv), {"World", "Sports", "Business", "Sci/Tech"}, hold_out, options.seed);
 }
 
 /// Texts of a machine that builds C++; missing files are ignored.

@@ -60,6 +60,7 @@ class Clips {
                       "; --data takes a folder with index.csv and the files that it names");
     if (!fs::exists(index, error))
       throw DataError(folder + ": holds no index.csv, which has a row for each clip: file,first_frame,label,video");
+    list_->index = index;
     Rows const rows(index, {.columns = {"file", "first_frame", "label", "video"}, .threads = threads});
     if (list_->classes.size() == 0) list_->classes = classes_of(folder, rows);
     read_rows(folder, rows);
@@ -98,6 +99,12 @@ class Clips {
   [[nodiscard]] Part part(Index i) const noexcept { return list_->parts[static_cast<std::size_t>(group(i))]; }
   [[nodiscard]] ClipSize const& clip_size() const noexcept { return list_->size; }
   [[nodiscard]] data::ClassNames const& classes() const noexcept { return list_->classes; }
+  /// Returns the paths of the index and of the arrays.
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> all{list_->index};
+    for (Index i = 0; i < list_->files->size(); ++i) all.push_back(list_->files->path(i));
+    return all;
+  }
   [[nodiscard]] std::vector<std::string> const& videos() const noexcept { return list_->videos; }
 
   /// Number of clips that cannot be read, and the reason for the first one.
@@ -136,6 +143,7 @@ class Clips {
     data::ClassNames classes{};
     ClipSize size{};
     std::optional<data::NpyFiles> files{};
+    std::string index{};
     std::vector<std::string> videos{};
     std::vector<Part> parts{};  // by video
     std::vector<Entry> entries{};

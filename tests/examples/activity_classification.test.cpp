@@ -214,6 +214,31 @@ TEST_CASE("metrics: the best parameters by F1, balanced classes and a report for
   CHECK(contains(again.out, "macro mean"));
 }
 
+TEST_CASE("--predictions writes file and line, label and prediction of each window, equal for one and two ranks") {
+  Files const files;
+  Flags const common = both(conv, {"--data", files.data(), "--epochs", "1", "--global-batch-size", "8"});
+  auto const run = trained(files / "run", both(common, {"--predictions", files / "table.csv"}));
+  auto const saved = files / "run/checkpoints/step_9.safetensors";
+  auto const again = run_example("activity_classification", {"--data", files.data(), "--evaluate", "--init-from", saved,
+                                                             "--nproc", "2", "--predictions", files / "again.csv"});
+  CAPTURE(again.err);
+  CHECK(again.exit_code == 0);  // the network's sizes are those of the saved run
+  auto const table = read_file(files / "table.csv");
+  CHECK(table == read_file(files / "again.csv"));
+  std::istringstream lines(table);
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "window,label,predicted");
+  int count = 0, right = 0;
+  for (; std::getline(lines, line); ++count) {
+    auto const label = line.find(','), predicted = line.rfind(',');
+    CHECK(line.substr(0, label) == files.data() + "/test/y_test.txt:" + std::to_string(count + 1));
+    right += line.substr(label, predicted - label) == line.substr(predicted);
+  }
+  CHECK(count == 24);
+  CHECK(right == doctest::Approx(24 * run.at("final").at("eval_accuracy").number()));
+}
+
 TEST_CASE("invalid data and flags are refused in one sentence with exit code 2, and nothing is written") {
   Files const good;
   auto const refused = [&](Flags const& flags, std::string const& words) {
@@ -227,9 +252,13 @@ TEST_CASE("invalid data and flags are refused in one sentence with exit code 2, 
     CHECK_FALSE(fs::exists(good / "saved"));
   };
   fs::create_directory(good / "empty");
-  refused({"--data", good / "nowhere"}, "nowhere/train/y_train.txt: cannot be opened");
-  refused({"--data", good / "empty"}, "empty/train/y_train.txt: cannot be opened");
-  refused({"--data", good.data(), "--eval-data", good / "empty"}, "empty/test/y_test.txt: cannot be opened");
+  refused({"--data", good / "nowhere"}, "nowhere/train/y_train.txt: does not exist; a folder of data is");
+  refused({"--data", good / "empty"}, "empty/train/y_train.txt: does not exist; a folder of data is");
+  refused({"--data", good.data(), "--eval-data", good / "empty"},
+          "empty/test/y_test.txt: does not exist; a folder of data is");
+  for (std::string const file :
+       {"/train/y_train.txt", "/test/y_test.txt", "/test/Inertial Signals/body_acc_x_test.txt"})
+    refused({"--data", good.data(), "--predictions", good.data() + file}, "is a file that the run reads");
   refused({"--eval-data", good.data()}, "--eval-data " + good.data() + " without --data");
   refused({"--data", good.data(), "--hidden", "8"}, "--hidden with --mode conv: this network has no such size");
   refused({"--data", good.data(), "--mode", "flatten", "--d-model", "8"}, "--d-model with --mode flatten");

@@ -283,6 +283,189 @@ TEST_CASE("reviews and files by pattern are read as well") {
   CHECK(json::parse(read_file(folder / "files/run.json")).at("final").at("eval_accuracy").number() == 1);
 }
 
+namespace {
+
+/// Rows (text, label) of three departments, whose words differ.
+std::vector<std::pair<std::string, std::string>> tickets(int first, int count) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (int i = first; i < first + count; ++i) {
+    std::string const department = i % 3 == 0 ? "network" : i % 3 == 1 ? "billing" : "hardware";
+    rows.emplace_back("the " + department + "_word, again and ticket" + std::to_string(i % 5), department);
+  }
+  return rows;
+}
+std::string table_of(std::vector<std::pair<std::string, std::string>> const& rows, std::string const& separator) {
+  std::string table = "id" + separator + "label" + separator + "text\n";
+  for (auto const& [text, label] : rows) table += "7" + separator + label + separator + '"' + text + "\"\n";
+  return table;
+}
+std::string json_lines_of(std::vector<std::pair<std::string, std::string>> const& rows) {
+  std::string lines;
+  for (auto const& [text, label] : rows) lines += R"({"label": ")" + label + R"(", "text": ")" + text + "\"}\n";
+  return lines;
+}
+std::vector<std::string> const tiny{"--d-model",      "8", "--num-layers", "1", "--num-heads", "1",   "--threads", "1",
+                                    "--feed-forward", "8", "--batch-size", "8", "--lr",        "0.02"};
+Outcome run_tiny(std::vector<std::string> flags) {
+  flags.insert(flags.end(), tiny.begin(), tiny.end());
+  return run_example("text_classification", flags);
+}
+
+}  // namespace
+
+TEST_CASE("tables with columns text and label have classes of their own, equally as CSV, TSV and JSON lines") {
+  TemporaryFolder const folder;
+  auto const train = tickets(0, 90), test = tickets(1, 30);
+  save(folder, "train.csv", table_of(train, ","));
+  save(folder, "test.csv", table_of(test, ","));
+  fs::create_directories(folder / "tsv");
+  save(folder, "tsv/train.tsv", table_of(train, "\t"));
+  save(folder, "tsv/test.tsv", table_of(test, "\t"));
+  save(folder, "train.jsonl", json_lines_of(train));
+  save(folder, "test.jsonl", json_lines_of(test));
+  std::string first, predictions;
+  for (std::string const name : {"train.csv", "tsv/train.tsv", "train.jsonl"}) {
+    CAPTURE(name);
+    auto const saved = folder / ("run" + fs::path(name).extension().string());
+    auto const outcome = run_tiny(
+        {"--data", folder / name, "--epochs", "10", "--save-dir", saved, "--predictions", folder / "table.csv"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    auto const run = json::parse(read_file(saved + "/run.json"));
+    CHECK(run.at("final").at("eval_samples").integer() == 30);
+    CHECK(run.at("final").at("eval_accuracy").number() == 1);
+    if (first.empty()) first = sha(run), predictions = read_file(folder / "table.csv");
+    CHECK(sha(run) == first);
+    CHECK(read_file(folder / "table.csv") == predictions);
+  }
+  CHECK(predictions.starts_with("text,label,predicted\n0,billing,billing\n1,hardware,hardware\n2,network,network\n"));
+
+  std::string other = "department;x,what happened\n";  // names of its own, a third part of each word
+  for (auto const& [text, label] : train) other += label + ",\"" + text + "\"\n";
+  auto const named = run_tiny({"--data", save(folder, "other.csv", other), "--max-steps", "1", "--text-column",
+                               "what happened", "--label-column", "department;x"});
+  CAPTURE(named.err);
+  CHECK(named.exit_code == 0);
+
+  std::string numbers = "label,text\n";
+  for (int i = 0; i < 24; ++i) numbers += std::to_string(8 + i % 3) + ",a text\n";
+  REQUIRE(
+      run_tiny({"--data", save(folder, "numbers.csv", numbers), "--max-steps", "1", "--save-dir", folder / "numbers"})
+          .exit_code == 0);
+  CHECK(contains(read_file(folder / "numbers/checkpoints/step_1.safetensors"), R"(8\n9\n10\n)"));  // not 10, 8, 9
+
+  std::string published =
+      "Class Index,Title,Description\n" + news(0, 40);  // with the names that copies of AG News have
+  CHECK(run_tiny({"--data", save(folder, "published.csv", published), "--max-steps", "1"}).exit_code == 0);
+}
+
+TEST_CASE("a table that cannot be used is refused with its line, the value and a flag or a change that helps") {
+  TemporaryFolder const folder;
+  auto const refused = [&](std::string const& name, std::string const& text, std::vector<std::string> const& words,
+                           std::vector<std::string> flags = {}) {
+    flags.insert(flags.end(), {"--data", save(folder, name, text), "--save-dir", folder / "saved"});
+    auto const outcome = run_tiny(flags);
+    CAPTURE(text);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.lines_of_err() == 1);
+    for (auto const& each : words) CHECK_MESSAGE(contains(outcome.err, each), each);
+    CHECK_FALSE(fs::exists(folder / "saved"));
+  };
+  refused("a.csv", "id,department,message\n1,x,y\n",
+          {"a.csv:1: has the columns \"id\", \"department\", \"message\"", "--text-column and --label-column"});
+  refused("a.csv", "text,label\n", {"a.csv: holds a header and no rows"});
+  refused("a.csv", "text,label\na,x\nb,\nc,y\n", {"a.csv:3: the label is empty; give one, or remove the row"});
+  refused("a.csv", "text,label\na,x\nb,\"y\nz\"\n", {"a.csv:3: the label has a line break"});
+  refused("a.csv", "text,label\na,x\nb,x\n", {"a.csv: each label is \"x\", and training needs two classes"});
+  refused("a.csv", "text,label\n1,a\n2,b\n3,c\n4,d\n5,e\n6,f\n7,g\n8,h\n", {"each of the 8 labels occurs once"});
+  refused("a.csv", "text,label\na,x\nb,y\n", {"no column is named \"lable\"; the nearest is \"label\""},
+          {"--label-column", "lable"});
+  refused("a.csv", "text,label\na,x\nb,y\nc,z,z\n", {"a.csv:4: has 3 columns"});
+  auto const other = save(folder, "other.csv", "text,label\na,x\nb,why\n");
+  refused("a.csv", "text,label\na,x\nb,y\nc,x\n",
+          {"other.csv:3: label \"why\": is not a class of the training data; the nearest is \"y\""},
+          {"--eval-data", other});
+  refused("a.jsonl", "{\"text\": \"a\", \"label\": \"x\"}\n{\"text\": \"a\"}\n",
+          {"a.jsonl:2: has no \"label\"", "--label-column"});
+  refused("a.jsonl", "{\"text\": \"a\", \"label\": \"x\"}\n{\"text\": 1.5, \"label\": 3}\n",
+          {"a.jsonl:2: \"text\" is number; it must be a string"});
+  refused("a.jsonl", "[1]\n", {"a.jsonl:1: is no object, but array"});
+  refused("a.csv", "\"\",\"title\",\"text\"\n" + news(0, 8), {"a.csv:1: has the columns \"\", \"title\", \"text\""});
+  refused("a.csv", news(0, 8) + "\"\",\"title\",\"text\"\n", {"label \"\": must be from 1 to 4"});
+  refused("a.csv", news(0, 8) + "\"14\",\"title\",\"text\"\n", {"label 14: must be from 1 to 4"});
+  auto const outcome = run_tiny({"--text-column", "words"});
+  CHECK(outcome.exit_code == 2);
+  CHECK(contains(outcome.err, "--text-column and --label-column apply to tables"));
+}
+
+TEST_CASE("--predictions does not replace a file that was found next to the training data, or by a pattern") {
+  TemporaryFolder const folder;
+  save(folder, "train.csv", news(0, 40));
+  save(folder, "test.csv", news(0, 8));
+  std::string apples, pears;
+  for (int k = 0; k < 80; ++k) apples += "apple red round ", pears += "pear green long ";
+  auto const pattern = "files:a=" + save(folder, "apple.txt", apples) + ",b=" + save(folder, "pear.txt", pears);
+  for (auto const& [data, table] :
+       {std::pair{folder / "train.csv", folder / "test.csv"}, {pattern, folder / "pear.txt"}}) {
+    auto const before = read_file(table);
+    auto const outcome = run_tiny({"--data", data, "--max-steps", "1", "--predictions", table});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, "--predictions " + table + ": is a file that the run reads"));
+    CHECK(read_file(table) == before);
+  }
+}
+
+TEST_CASE("--evaluate needs neither the training data nor the flags of the run that saved the parameters") {
+  TemporaryFolder const folder;
+  auto const train = save(folder, "train.csv", table_of(tickets(0, 90), ",")),
+             fresh = save(folder, "fresh.csv", table_of(tickets(2, 25), ","));
+  auto const outcome = run_tiny({"--data", train, "--eval-data", fresh, "--epochs", "10", "--max-length", "6",
+                                 "--save-dir", folder / "run", "--predictions", folder / "expected.csv"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  auto const line = outcome.out.substr(outcome.out.rfind("evaluation loss "));
+  std::string saved;
+  for (auto const& file : fs::directory_iterator(folder / "run/checkpoints")) saved = file.path().string();
+  fs::remove(train);
+  for (std::vector<std::string> more : {std::vector<std::string>{}, {"--nproc", "2"}, {"--parallel", "dp"}}) {
+    more.insert(more.end(),
+                {"--evaluate", "--init-from", saved, "--eval-data", fresh, "--predictions", folder / "found.csv"});
+    auto const again = run_example("text_classification", more);
+    CAPTURE(again.err);
+    REQUIRE(again.exit_code == 0);
+    CHECK(contains(again.out, line.substr(0, line.find('\n'))));
+    CHECK(contains(again.out,
+                   "note: as saved with the parameters: --d-model=8 --num-layers=1 --num-heads=1 "
+                   "--feed-forward=8 --max-length=6\n"));
+    CHECK(read_file(folder / "found.csv") == read_file(folder / "expected.csv"));
+  }
+  auto const other = run_example("text_classification",
+                                 {"--evaluate", "--init-from", saved, "--eval-data", fresh, "--feed-forward", "16"});
+  CHECK(other.exit_code == 2);  // a flag that is given applies
+  CHECK(contains(other.err, "has shape"));
+
+  // Texts without labels are classified, and nothing is said of a loss.
+  std::string unlabelled = "text\n";
+  for (auto const& [text, label] : tickets(2, 25)) unlabelled += '"' + text + "\"\n";
+  std::vector<std::string> flags{"--evaluate", "--init-from", saved, "--eval-data",
+                                 save(folder, "new.csv", unlabelled)};
+  auto const refused = run_example("text_classification", flags);
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "has no column \"label\" to compare predictions with"));
+  flags.insert(flags.end(), {"--predictions", folder / "new_table.csv"});
+  auto const classified = run_example("text_classification", flags);
+  CAPTURE(classified.err);
+  CHECK(classified.exit_code == 0);
+  CHECK_FALSE(contains(classified.out, "loss"));
+  auto expected = read_file(folder / "expected.csv");
+  for (std::string const label : {"network", "billing", "hardware"})
+    for (std::size_t at = 0; (at = expected.find(',' + label + ',', at)) != std::string::npos; ++at)
+      expected.erase(at + 1, label.size());
+  CHECK(read_file(folder / "new_table.csv") == expected);
+}
+
 TEST_CASE("texts are prepared once for all ranks, into --cache, and give the parameters of a run without cache") {
   TemporaryFolder const folder;
   save(folder, "train.csv", news(0, 100));
@@ -446,6 +629,8 @@ TEST_CASE("text: every command in docs/explanation/stories/text-classification.m
   TemporaryFolder const folder;
   std::string reviews = "review,sentiment\n";
   for (int i = 0; i < 300; ++i) reviews += i % 2 == 0 ? "a fine film,positive\n" : "a bad film,negative\n";
+  std::string messages = "department\tmessage\n";
+  for (auto const& [text, label] : tickets(0, 90)) messages += label + '\t' + text + '\n';
   std::string const configs = LOCKSTEP_SOURCE_DIR "/examples/configs/";
   auto const complete = [](std::vector<std::string>& flags, std::string const&) {
     flags.insert(flags.end(), {"--max-steps", "1", "--threads", "1", "--d-model", "16", "--num-heads", "2",
@@ -456,6 +641,8 @@ TEST_CASE("text: every command in docs/explanation/stories/text-classification.m
                         {"examples/configs/imdb.yaml", configs + "imdb.yaml"},
                         {"ag_news/train.csv", save(folder, "news.csv", news(0, 300))},
                         {"imdb/train.csv", save(folder, "reviews.csv", reviews)},
+                        {"tickets.tsv", save(folder, "tickets.tsv", messages)},
+                        {"tickets.jsonl", save(folder, "tickets.jsonl", json_lines_of(tickets(0, 90)))},
                         {"wrong.csv", save(folder, "wrong.csv", news(0, 9) + "\"9\",\"a\",\"b\"\n")},
                         {"table.csv", folder / "table.csv"}},
                        complete, 9);

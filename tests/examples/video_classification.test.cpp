@@ -291,10 +291,21 @@ TEST_CASE("the program trains, reports classes, and evaluates its saved paramete
   auto const best = saved + "/checkpoints/best.safetensors";
   CHECK(std::filesystem::exists(best));
   CHECK(train::load_text(best, "classes") == "jump\nrest\nwalk\n");
-  auto const again = run({"--data", data, "--evaluate", "--init-from", best});
+  auto const table = folder / "table.csv";
+  auto const again = lockstep_test::run_example(  // the network's channels are those of the saved run
+      "video_classification", {"--data", data, "--evaluate", "--init-from", best, "--predictions", table});
   CAPTURE(again.err);
   CHECK(again.exit_code == 0);
   CHECK(lockstep_test::contains(again.out, "confusion matrix"));
+  auto const predictions = lockstep_test::read_file(table);
+  CHECK(predictions.starts_with("clip,label,predicted\n"));
+  CHECK(std::ranges::count(predictions, '\n') == 1 + 12);
+  CHECK(lockstep_test::contains(predictions, ".npy, frames 0 to 2\",rest,"));
+  auto const before = lockstep_test::read_file(data + "/index.csv");
+  auto const refused = run({"--data", data, "--predictions", data + "/index.csv"});
+  CHECK(refused.exit_code == 2);
+  CHECK(lockstep_test::contains(refused.err, "is a file that the run reads"));
+  CHECK(lockstep_test::read_file(data + "/index.csv") == before);
   CHECK(run({"--data", data, "--epochs", "1", "--class-weights", "none", "--precision", "bf16"}).exit_code == 0);
 }
 
