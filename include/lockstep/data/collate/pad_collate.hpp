@@ -39,8 +39,8 @@ struct PadCollate {
   /// @throws DataError if the length of a padded member is above `length`
   template <class Sample>
   void check(SampleExtent<Sample> const& extent) const {
-    for (std::size_t i = 0; i < extent.count; ++i)
-      if (length > 0 && extent.lengths[i] > length && !detail::is_string_length<Sample>[i]) refuse(extent.lengths[i]);
+    for (std::size_t i = 0; auto const each : extent.lengths)
+      if (!detail::is_string_length<Sample>[i++] && length > 0 && each > length) refuse(each);
   }
 
   /// Returns the lengths of the rows of a batch whose largest lengths are `longest`.
