@@ -837,6 +837,18 @@ TEST_CASE("a string may be longer than the rows of padded members, which alone m
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("the sample has length 5"), DataError);
 }
 
+TEST_CASE("a collate of the user checks the lengths of each sample") {
+  struct Short : data::PadCollate {
+    void check(std::array<Index, 1> const& lengths) const {
+      if (lengths[0] > 8) throw DataError("too long");
+    }
+  };
+  data::DataLoader loader{
+      Generated{8}, data::SequentialSampler{}, Short{}, {.batch_size = 8, .on_failure = data::OnFailure::skip}};
+  loader.start({}, 0, 0, 1);
+  CHECK(loader.next().rows() == 6);  // 3 and 6 are longer
+}
+
 TEST_CASE("a batch released while its loader restarts is not given twice") {
   struct Gated {
     std::atomic<bool>* reading;

@@ -153,7 +153,11 @@ struct BatchMaker {
     for (int attempt = 0;; ++attempt) {
       try {
         if (!shard.read(worker.reader, row, key)) return false;
-        if constexpr (requires { collate.check(shard.extents[k]); }) collate.check(shard.extents[k]);
+        auto const& extent = shard.extents[k];
+        if constexpr (requires { collate.check(extent.lengths); })
+          collate.check(extent.lengths);
+        else if constexpr (requires { collate.check(extent); })  // if it depends on the members' types
+          collate.check(extent);
         return true;
       } catch (std::bad_alloc const&) {
         throw;
