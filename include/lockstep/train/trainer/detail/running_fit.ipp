@@ -151,10 +151,12 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   auto const step = ++record_.steps;
   auto const now = Clock::seconds();
   tracing_->after_step(step, step_began_, updating, now);
+  auto const sample_not_finite = [&] {
+    return loader_.sample_not_finite(split_, plan_.trainer_epoch(step - 1), began, plan_.end(step - 1));
+  };
   try {
-    check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices, [&] {
-      return loader_.sample_not_finite(split_, plan_.trainer_epoch(step - 1), began, plan_.end(step - 1));
-    });
+    check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices,
+                 std::ref(sample_not_finite));  // by reference, because a step allocates nothing
   } catch (Error const& error) {
     if (std::isfinite(loss.sum)) throw;
     throw Error(error.what() + checkpoints_.set_aside(step - 1));
