@@ -34,8 +34,8 @@ void write(auto const& training, auto& trainer, auto& evaluation, Label Sample::
         auto const* const first = &logits.value(k, 0);
         if (std::any_of(first, first + logits.extent(1), [](float logit) { return std::isnan(logit); }))
           throw lockstep::Error("--predictions: the model predicts NaN, which is no class");
-        auto const predicted = std::max_element(first, first + logits.extent(1)) - first;
-        return std::tuple{name(batch.positions()(k)), class_name(batch[label].values(k)), class_name(predicted)};
+        return std::tuple{name(batch.positions()(k)), class_name(batch[label][k]),
+                          class_name(lockstep::train::predicted_class(logits, k))};
       },
       progress.steps("predicting"), training.stop_token());
 }

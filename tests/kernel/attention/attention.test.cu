@@ -86,6 +86,14 @@ std::vector<Setting> tensor_core_settings() {
   }
 }
 
+/// Checks the output and the gradients of queries, keys and values.
+void check_bounds(auto const& got, auto const& exact, Setting const& setting) {
+  CHECK(worst(got.out, exact.out) <= output_bound(setting));
+  CHECK(worst(got.dquery, exact.dquery) <= gradient_bound(setting));
+  CHECK(worst(got.dkey, exact.dkey) <= gradient_bound(setting));
+  CHECK(worst(got.dvalue, exact.dvalue) <= gradient_bound(setting));
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("attention on tensor cores equals the host's within rounding", T, bfloat16, float16) {
@@ -120,10 +128,7 @@ TEST_CASE_TEMPLATE("attention on CUDA equals the host's within rounding", T, flo
     auto const exact = Case<double>{setting}.on_host(write);
     CAPTURE(setting.heads);
     CAPTURE(setting.head_width);
-    CHECK(worst(got.out, exact.out) <= output_bound(setting));
-    CHECK(worst(got.dquery, exact.dquery) <= gradient_bound(setting));
-    CHECK(worst(got.dkey, exact.dkey) <= gradient_bound(setting));
-    CHECK(worst(got.dvalue, exact.dvalue) <= gradient_bound(setting));
+    check_bounds(got, exact, setting);
     CHECK(worst(got.dbias, exact.dbias) <= gradient_bound(setting));
     if (write == Write::add) CHECK(c.on_device(stream, write).dkey == got.dkey);
     write = write == Write::overwrite ? Write::add : Write::overwrite;
@@ -166,10 +171,7 @@ TEST_CASE_TEMPLATE("attention on CUDA: a bias of minus infinity may exclude whol
       }
     auto const got = c.on_device(stream, Write::overwrite);
     auto const right = exact.on_host(Write::overwrite);
-    CHECK(worst(got.out, right.out) <= output_bound(setting));
-    CHECK(worst(got.dquery, right.dquery) <= gradient_bound(setting));
-    CHECK(worst(got.dkey, right.dkey) <= gradient_bound(setting));
-    CHECK(worst(got.dvalue, right.dvalue) <= gradient_bound(setting));
+    check_bounds(got, right, setting);
   }
 }
 
@@ -187,10 +189,7 @@ TEST_CASE("attention on CUDA: scores may grow from tile to tile, or shrink") {
     }
     auto const got = c.on_device(stream, Write::overwrite);
     auto const right = exact.on_host(Write::overwrite);
-    CHECK(worst(got.out, right.out) <= output_bound(setting));
-    CHECK(worst(got.dquery, right.dquery) <= gradient_bound(setting));
-    CHECK(worst(got.dkey, right.dkey) <= gradient_bound(setting));
-    CHECK(worst(got.dvalue, right.dvalue) <= gradient_bound(setting));
+    check_bounds(got, right, setting);
   }
 }
 
