@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -86,7 +87,7 @@ class StandardScaler {
         detail::each_number(sample.*member, [&](auto const& number, std::size_t channel) {
           auto const x = static_cast<double>(number);
           if (!std::isfinite(x))
-            throw DataError(name_of(training, i) +
+            throw DataError(detail::name_of(training, i) +
                             " holds an infinity or a NaN, of which StandardScaler cannot compute a mean; correct the "
                             "data, or leave such samples out by data::Subset");
           auto& [mean, squares] = scales_[first + channel];
@@ -173,11 +174,6 @@ class StandardScaler {
  private:
   static constexpr std::size_t channels = (std::size_t{0} + ... + detail::channels_of<Members>);
 
-  template <class Source>
-  [[nodiscard]] static std::string name_of(Source const& training, Index i) {
-    if constexpr (NamesSamples<Source>) return training.name(i);
-    return "sample " + std::to_string(i);
-  }
   /// Calls f(member, number of its first channel) for each member.
   template <class Function>
   void each_member(Function const& f) const {
