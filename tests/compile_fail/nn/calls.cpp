@@ -3,6 +3,8 @@
 // CASE layer_without_context: Lockstep: layers, activations and losses take the context first
 // CASE layer_swapped: Lockstep: layers, activations and losses take the context first
 // CASE activation_swapped: Lockstep: layers, activations and losses take the context first
+// CASE activation_of_column: Lockstep: functions of activations take Variables or Sequences behind the context
+// CASE sum_with_column: Lockstep: functions of activations take Variables or Sequences behind the context
 // CASE loss_without_context: Lockstep: layers, activations and losses take the context first
 // CASE sequence_of_array: Lockstep: nn::sequence_of takes a column of std::vector, whole
 // CASE sequence_without_positions: Lockstep: nn::sequence_of takes the positions of the batch's samples
@@ -15,6 +17,7 @@
 
 #include <lockstep/data/columns.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
+#include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/elementwise/gelu.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
@@ -46,6 +49,10 @@ auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> cons
 #endif
 #if defined(CASE_activation_swapped)
   auto const logits = nn::gelu(hidden, context);
+#elif defined(CASE_activation_of_column)
+  auto const logits = nn::gelu(context, batch[&Sample::x]);
+#elif defined(CASE_sum_with_column)
+  auto const logits = nn::add(context, hidden, batch[&Sample::x]);
 #else
   auto const logits = nn::gelu(context, hidden);
 #endif

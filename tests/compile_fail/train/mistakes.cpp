@@ -19,6 +19,7 @@
 // CASE fitted_samples: Lockstep: the first argument of fit is not a non-const data::DataLoader
 // CASE step_of_loader: Lockstep: step takes a batch for each device
 // CASE options_first: Lockstep: fit takes the evaluation before the options
+// CASE function_after_options: Lockstep: fit takes nothing after its options
 // CASE bare_parameter: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
 // CASE closure_first: Lockstep: on_backward takes the output, a std::tie of its nn::Parameters, or std::tuple{}
 // CASE closure_without_context: Lockstep: a backward closure takes the context
@@ -133,6 +134,8 @@ void train(std::vector<Sample> const& samples) {
   trainer.fit(samples, {.epochs = 1});
 #elif defined(CASE_options_first)
   trainer.fit(loader, {.epochs = 1}, ls::train::Evaluation{loader, ls::train::Accuracy{&Sample::label}});
+#elif defined(CASE_function_after_options)
+  trainer.fit(loader, {.epochs = 1}, [] {});
 #else
   trainer.fit(loader, {.epochs = 1});
 #endif

@@ -123,6 +123,13 @@ class DataLoader {
     size_ = samples;
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
   }
+  /// Rejects a number in place of the options at compile time.
+  template <class Number>
+  requires(std::is_arithmetic_v<Number>) DataLoader(Source const&, SamplerType const&, CollateType const&, Number) {
+    static_assert(!std::is_arithmetic_v<Number>,
+                  "Lockstep: the fourth argument of DataLoader is a number, and should be options in braces: "
+                  "{.batch_size = 32}");
+  }
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
     release_core();
@@ -302,7 +309,11 @@ requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, S
       !Dataset<Source> || Sampler<SamplerType, Source>,
       "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
       "gives an Order; see docs/reference/sampler.md");
-  static_assert(!(Dataset<Source> && Sampler<SamplerType, Source>) || Collate<CollateType, Source>,
+  static_assert(!(Dataset<Source> && Sampler<SamplerType, Source>) || !std::is_same_v<CollateType, DataLoaderOptions>,
+                "Lockstep: DataLoader takes a collate before the options: data::PadCollate{} gives all sequences of a "
+                "batch one length, data::RaggedCollate{} does not pad; see docs/reference/collate.md");
+  static_assert(!(Dataset<Source> && Sampler<SamplerType, Source>) || Collate<CollateType, Source> ||
+                    std::is_same_v<CollateType, DataLoaderOptions>,
                 "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
                 "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
 
@@ -310,11 +321,18 @@ requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, S
   using Batch = void;
 
   DataLoader(Source const&, SamplerType const&, CollateType const&, DataLoaderOptions const& = {}) {}
+  DataLoader(Source const&, SamplerType const&) {}
   [[nodiscard]] DataLoaderOptions options() const { return {}; }
   [[nodiscard]] Index samples() const { return 0; }
   [[nodiscard]] Index steps(Split const& = {}) const { return 0; }
   void start(Split const&, Index, Index, Index) {}
   void next() {}
 };
+
+/// Arguments without a collate or a sampler, which DataLoader rejects.
+template <class Source, class SamplerType>
+DataLoader(Source, SamplerType, DataLoaderOptions) -> DataLoader<Source, SamplerType, DataLoaderOptions>;
+template <class Source>
+DataLoader(Source, DataLoaderOptions) -> DataLoader<Source, DataLoaderOptions, DataLoaderOptions>;
 
 }}}  // namespace lockstep::data

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <lockstep/nn/autograd/loss.hpp>
@@ -14,7 +15,7 @@ struct AnyVisitor {
   void operator()(Name&&, Child&) const {}
 };
 
-/// Visitor of a model's children: calls f(name, child). Rejects a child without a name at compile time.
+/// Visitor of a model's children: calls f(name, child). Rejects temporaries, and children without a name, at compile time.
 template <class Function>
 class ChildVisitor {
  public:
@@ -22,6 +23,12 @@ class ChildVisitor {
   template <class Child>
   void operator()(std::string_view name, Child& child) const {
     f_(name, child);
+  }
+  template <class Child>
+  requires(!std::is_lvalue_reference_v<Child>) void operator()(std::string_view, Child&&) const {
+    static_assert(std::is_lvalue_reference_v<Child>,
+                  "Lockstep: visit calls each(name, child) with a temporary object or a number: a child is a member of "
+                  "the model, a layer or an nn::Parameter");
   }
   template <class Child>
   void operator()(Child&&) const {

@@ -54,24 +54,44 @@ inline constexpr bool is_activation<Variable<Scalar, Rank, Space>> = true;
 template <class Scalar, class Space>
 inline constexpr bool is_activation<Sequence<Scalar, Space>> = true;
 
-/// Rejects a call without the context in front at compile time. Never returns.
-template <class First>
-[[nodiscard]] auto reject_call(First const& first) {
-  static_assert(!std::is_same_v<First, First>,
-                "Lockstep: layers, activations and losses take the context first: layer.forward(context, x), "
-                "nn::gelu(context, x), nn::cross_entropy(context, logits, labels)");
-  if constexpr (is_activation<First>)
-    return first;
-  else
-    return Variable<float, 2, HostSpace>{};
-}
-
 /// A layer's result: a Variable or a Sequence.
 template <class Input>
 concept LayerOutput = requires(Input const& x) {
   x.value;
 }
 || requires(Input const& x) { x.tokens; };
+
+/// Whether a function of `Count` activations got a context in front and these activations behind it.
+template <int Count, class... Arguments>
+inline constexpr bool takes_activations = false;
+template <class First, class X, class... Others>
+inline constexpr bool takes_activations<1, First, X, Others...> = is_context<First> && LayerOutput<X>;
+template <class First, class X, class Y, class... Others>
+inline constexpr bool takes_activations<2, First, X, Y, Others...> =
+    is_context<First> && LayerOutput<X> && LayerOutput<Y>;
+
+/// Returns the first argument that is a Variable or a Sequence, or else an empty Variable.
+template <class First, class... Others>
+[[nodiscard]] auto first_activation(First const& first, Others const&... others) {
+  if constexpr (is_activation<First>)
+    return first;
+  else if constexpr (sizeof...(Others) > 0)
+    return first_activation(others...);
+  else
+    return Variable<float, 2, HostSpace>{};
+}
+
+/// Rejects a call at compile time that lacks the context in front, or activations behind it. Never returns.
+template <class First, class... Others>
+[[nodiscard]] auto reject_call(First const& first, Others const&... others) {
+  static_assert(is_context<First>,
+                "Lockstep: layers, activations and losses take the context first: layer.forward(context, x), "
+                "nn::gelu(context, x), nn::cross_entropy(context, logits, labels)");
+  static_assert(!is_context<First>,
+                "Lockstep: functions of activations take Variables or Sequences behind the context. For a batch's "
+                "column of numbers pass context.input(column), for one of sequences nn::sequence_of");
+  return first_activation(first, others...);
+}
 
 /// An argument that is no Sequence, passed to a layer over tokens.
 template <class Input, class Context>

@@ -79,7 +79,10 @@ requires(Rank != 2) Sequence<Scalar, Space> add(Context&, Sequence<Scalar, Space
   return x;
 }
 
-/// Rejects calls without the context in front at compile time.
-auto add(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<2, Arguments...>) auto add(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 }}}  // namespace lockstep::nn

@@ -29,7 +29,10 @@ template <class Context>
   return x.with(leaky_relu(context, x.tokens, slope));
 }
 
-/// Rejects calls without the context in front at compile time.
-auto leaky_relu(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<1, Arguments...>) auto leaky_relu(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 }}}  // namespace lockstep::nn

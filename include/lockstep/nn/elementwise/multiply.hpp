@@ -48,7 +48,10 @@ requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> multiply(Context& con
   return multiply(context, detail::as_tokens(x), factors).tokens.reshape(x.value.extent);
 }
 
-/// Rejects calls without the context in front at compile time.
-auto multiply(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<2, Arguments...>) auto multiply(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 }}}  // namespace lockstep::nn

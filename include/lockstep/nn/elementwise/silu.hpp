@@ -23,8 +23,11 @@ template <class Context>
   return x.with(silu(context, x.tokens));
 }
 
-/// Rejects calls without the context in front at compile time.
-auto silu(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<1, Arguments...>) auto silu(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 #if defined(LOCKSTEP_COMPILED)
 extern template LOCKSTEP_ACTIVATION(silu, float, HostSpace);

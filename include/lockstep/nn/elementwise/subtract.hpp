@@ -25,7 +25,10 @@ template <class Context>
   return x.with(subtract(context, x.tokens, y.tokens));
 }
 
-/// Rejects calls without the context in front at compile time.
-auto subtract(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<2, Arguments...>) auto subtract(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 }}}  // namespace lockstep::nn

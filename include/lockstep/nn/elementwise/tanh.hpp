@@ -22,8 +22,11 @@ template <class Context>
   return x.with(tanh(context, x.tokens));
 }
 
-/// Rejects calls without the context in front at compile time.
-auto tanh(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<1, Arguments...>) auto tanh(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 #if defined(LOCKSTEP_COMPILED)
 extern template LOCKSTEP_ACTIVATION(tanh, float, HostSpace);

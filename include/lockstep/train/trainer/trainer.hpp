@@ -164,12 +164,15 @@ class Trainer {
   train::RunRecord fit(Loader& loader, FitOptions const& options) {
     return fit(loader, train::NoEvaluation{}, options);
   }
-  /// Rejects the evaluation after the options at compile time.
-  template <class Loader, class Evaluation>
-  requires(train::is_evaluation<Evaluation>) train::RunRecord fit(Loader&, FitOptions const&, Evaluation const&) {
-    static_assert(sizeof(Loader) == 0,
+  /// Rejects any argument after the options at compile time.
+  template <class Loader, class Other>
+  requires(!std::is_same_v<Other, FitOptions>) train::RunRecord fit(Loader&, FitOptions const&, Other const&) {
+    static_assert(!train::is_evaluation<Other>,
                   "Lockstep: fit takes the evaluation before the options: trainer.fit(loader, "
                   "train::Evaluation{validation, metrics...}, {.epochs = 3})");
+    static_assert(train::is_evaluation<Other>,
+                  "Lockstep: fit takes nothing after its options; a class that is called after each step and epoch "
+                  "derives from train::Observer and goes into FitOptions::observers");
     return {};
   }
 

@@ -4,6 +4,9 @@
 // CASE no_collate: Lockstep: the third argument of DataLoader is no collate for this dataset
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
 // CASE order: Lockstep: the first argument of DataLoader is no dataset
+// CASE only_dataset: Lockstep: the second argument of DataLoader is no sampler for this dataset
+// CASE without_collate: Lockstep: DataLoader takes a collate before the options: data::PadCollate{}
+// CASE number: Lockstep: the fourth argument of DataLoader is a number, and should be options in braces
 // CASE member: Lockstep: this member of the sample cannot be collated
 // CASE batches: Lockstep: the sampler's order lacks some functions of an order by batches
 // LINES 15
@@ -60,6 +63,12 @@ auto rows() {
   data::DataLoader loader{std::vector<Sample>(3), Sampler{}, Collate{}, {.batch_size = 2}};
 #elif defined(CASE_order)
   data::DataLoader loader{Sampler{}, Dataset{}, Collate{}, {.batch_size = 2}};
+#elif defined(CASE_only_dataset)
+  data::DataLoader loader{Dataset{}, {.batch_size = 2}};
+#elif defined(CASE_without_collate)
+  data::DataLoader loader{Dataset{}, Sampler{}, {.batch_size = 2}};
+#elif defined(CASE_number)
+  data::DataLoader loader{Dataset{}, Sampler{}, Collate{}, 2};
 #else
   data::DataLoader loader{Dataset{}, Sampler{}, Collate{}, {.batch_size = 2}};
 #endif

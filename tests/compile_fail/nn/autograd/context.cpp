@@ -2,6 +2,7 @@
 // CASE integers: Lockstep: activations are float, double, bfloat16 or float16
 // CASE twice: Lockstep: this model stores its activations in 16 bits already; leave nn::InBfloat16 or nn::InFloat16 out
 // CASE no_layer: Lockstep: visit calls each(name, child) with a child that is no layer
+// CASE temporary: Lockstep: visit calls each(name, child) with a temporary object or a number
 // CASE const_visit: Lockstep: visit calls each(name, child) with a const child
 #include <vector>
 
@@ -22,6 +23,9 @@ struct Model {
 #endif
   {
     each("tables", tables);
+#if defined(CASE_temporary)
+    each("rows", 3);
+#endif
   }
 };
 
