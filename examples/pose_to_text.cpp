@@ -59,7 +59,8 @@ struct Options : app::Options {
     transformer_flags::add(command, sizes);
     command.add("--vocabulary", sizes.vocabulary, 4, 1000000,
                 "Maximum vocabulary size of a tokenizer that is trained on the training texts");
-    command.add("--tokenizer", tokenizer, "Sentencepiece model file; default: one trained on the training texts");
+    command.add("--tokenizer", tokenizer,
+                "SentencePiece model file; default: saved with --init-from, else trained on the training texts");
     command.add("--samples", samples, 1, 10000000,
                 "Synthetic samples for training without --data; a tenth as many for evaluation");
     command.add("--max-length", longest, 1, 8192,

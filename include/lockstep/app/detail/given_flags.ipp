@@ -60,11 +60,12 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(FlagList& flags, Options& optio
                 .help =
                     "Processor that trains the model: CPU (host) or GPU (cuda); default: cuda if the program was built "
                     "with CUDA and a GPU is available"}});
-  flags.add({.variable = devices,
-             .range = {1, max_ranks},
-             .flag = {.names = "--devices",
-                      .help = "Devices of this process; with ddp, ranks run as threads",
-                      .synonyms = "num-devices n-devices"}});
+  flags.add(
+      {.variable = devices,
+       .range = {1, max_ranks},
+       .flag = {.names = "--devices",
+                .help = "Devices of this process; with ddp, ranks run as threads; default: 1, with dp 2 or all GPUs",
+                .synonyms = "num-devices n-devices"}});
   flags.add(
       {.variable = gpu_ids,
        .flag = {.names = "--gpu-ids",
