@@ -48,14 +48,14 @@ struct Options {
   int threads = 1;       ///< number of ranks that are threads of this process
   /// Arguments of the started processes, with the program's name first; empty: this process's arguments.
   std::vector<std::string> arguments = {};
-  WaitLimits limits = {};
+  WaitLimits limits = {};  ///< waiting times for other ranks, in seconds
   /// Engine that connects ranks of another launcher. `process` is for one host, `mpi` and `nccl` are for any number.
   /// `store` connects them through the store, even on one host.
   Engine engine = Engine::process;
   /// Rank 0's host and port, for several hosts without MPI; empty and 0: the launcher's values.
   std::string master_address = {};
-  std::uint16_t master_port = 0;
-  double join_seconds = 60;  ///< time limit for ranks of another launcher to find each other
+  std::uint16_t master_port = 0;  ///< TCP port of rank 0's host
+  double join_seconds = 60;       ///< time limit for ranks of another launcher to find each other
   /// Refuses ranks on several hosts without MPI that have no secret (LOCKSTEP_SECRET_FILE, LOCKSTEP_SECRET), instead of
   /// a warning.
   bool require_secret = false;

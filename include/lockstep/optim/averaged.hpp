@@ -25,15 +25,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// @source Polyak, Juditsky: Acceleration of stochastic approximation by averaging (1992)
 template <class Base>
 struct Averaged : Base {
-  double decay = 0.999;
+  double decay = 0.999;  ///< decay of the average, in [0, 1); 1 / (1 - decay) is the number of steps that it spans
 
+  /// @param decay_of_average the member decay
   explicit Averaged(Base optimizer, double decay_of_average = 0.999)
       : Base(std::move(optimizer)), decay(decay_of_average) {}
 
-  static constexpr int states = Base::states + 1;
-  static constexpr bool averages = true;
+  static constexpr int states = Base::states + 1;  ///< those of the optimizer, then x - a
+  static constexpr bool averages = true;           ///< evaluations use the average
 
+  /// Returns "Averaged " and the optimizer's name, as in checkpoints.
   [[nodiscard]] static std::string name() { return "Averaged " + name_of<Base>(); }
+  /// Calls each(name, value) for the settings that must be equal on all ranks.
   void describe(auto&& each) const {
     optim::describe(static_cast<Base const&>(*this), each);
     each("decay of the average", decay);

@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// Factor on the weight decay of each parameter, or whether it decays.
 class DecayRule : public detail::ParameterRule<DecayRule> {
  public:
-  static constexpr char const* setting = "decays";
+  static constexpr char const* setting = "decays";  ///< member of the optimizer that errors name
 
   using ParameterRule::ParameterRule;
   constexpr DecayRule() : ParameterRule(all) {}

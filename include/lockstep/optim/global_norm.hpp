@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Euclidean norm of all gradients together, and the clipping factor that follows from it.
 struct GlobalNorm {
-  double sum_of_squares = 0;
+  double sum_of_squares = 0;  ///< of the gradient of the loss sum; infinite or nan if an element is
 
   /// Measures the gradients of the loss sum in one pass; allocates nothing. Untouched rows of `tables` count as zero.
   /// @determinism bitwise, for any number of threads

@@ -22,13 +22,16 @@ struct LossScaler {
 
   /// Plain data that a device can change in place. A scale of 0 means no scaling.
   struct State {
-    float scale = 0;
+    float scale = 0;              ///< factor on the gradient of the loss
     std::int32_t good_steps = 0;  ///< since the last change of the scale
     std::int64_t skipped = 0;     ///< skipped steps of the whole run
+    /// Compares all members.
     bool operator==(State const&) const = default;
+    /// Returns whether the loss is scaled.
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return scale != 0; }
   };
 
+  /// Returns the state before the first step: scale `start`, no skipped step.
   [[nodiscard]] constexpr State begin() const noexcept { return {static_cast<float>(start)}; }
   /// Returns the state after a step. `finite` tells whether all its gradients were finite.
   [[nodiscard]] constexpr State after(State state, bool finite) const noexcept {

@@ -19,6 +19,7 @@ struct Plateau {
 /// Product of the factors at a point of a run.
 class PlateauFactor {
  public:
+  /// Starts with the factor 1.
   explicit PlateauFactor(Plateau const& plateau) noexcept : plateau_(plateau) {}
 
   /// Records the next evaluation. `best` tells whether it is the best so far.
@@ -28,6 +29,7 @@ class PlateauFactor {
     since_ = 0;
     factor_ = std::max(plateau_.min_factor, factor_ * plateau_.factor);
   }
+  /// Returns the current factor on the learning rate, from min_factor to 1.
   [[nodiscard]] double value() const noexcept { return factor_; }
 
  private:

@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// weight decay nor moments apply.
 class RateRule : public detail::ParameterRule<RateRule> {
  public:
-  static constexpr char const* setting = "rates";
+  static constexpr char const* setting = "rates";  ///< member of the optimizer that errors name
 
   using ParameterRule::ParameterRule;
   constexpr RateRule() : ParameterRule(same) {}

@@ -12,16 +12,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Learning-rate schedule: a pure function of the step, so there is no state to save or restore.
 struct Schedule {
+  /// Course of the factor after the warm-up.
   enum class Kind {
     constant,             ///< stays at 1 after the warm-up
     cosine,               ///< falls along half a cosine and would reach min_factor one step after the last
     linear,               ///< falls linearly to the same end
     inverse_square_root,  ///< falls with the root of the step, for runs of any length: half at four times the warm-up
   };
-  Index warmup_steps = 0;
-  Index total_steps = 0;  ///< warm-up included; only for `cosine` and `linear`; 0: the steps of the fit
-  Kind kind = Kind::constant;
-  double min_factor = 0;  ///< final factor of `cosine` and `linear`, in [0, 1]
+  Index warmup_steps = 0;      ///< steps in which the factor rises linearly to 1; 0: none
+  Index total_steps = 0;       ///< warm-up included; only for `cosine` and `linear`; 0: the steps of the fit
+  Kind kind = Kind::constant;  ///< ignored if `rule` is set
+  double min_factor = 0;       ///< final factor of `cosine` and `linear`, in [0, 1]
 
   /// Your own rule instead of `kind`: the factor of step t, from 1, of n steps, warm-up included. Use a plain function,
   /// or a lambda without captures, so that a resumed run has the same rates.

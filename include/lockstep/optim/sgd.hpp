@@ -18,18 +18,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// momentum below 1e-29 in float32 counts as zero.
 /// @source PyTorch's SGD with dampening 0
 struct SGD {
+  /// Kind of momentum.
   enum class Momentum {
     heavy_ball,  ///< steps along b
     nesterov,    ///< looks one step of b ahead
   };
-  double learning_rate = 1e-3;  ///< base rate, which schedules and scaling multiply
-  double momentum = 0;
-  double weight_decay = 0;
-  Momentum kind = Momentum::heavy_ball;
-  DecayRule decays = DecayRule::all;  ///< parameters that weight decay applies to, with their factors
-  RateRule rates = RateRule::same;    ///< factor on the rate for each parameter
-  UntouchedRows untouched_rows = UntouchedRows::update;
+  double learning_rate = 1e-3;           ///< base rate, which schedules and scaling multiply
+  double momentum = 0;                   ///< in [0, 1); 0: none
+  double weight_decay = 0;               ///< L2 penalty, which is added to the gradient; at least 0
+  Momentum kind = Momentum::heavy_ball;  ///< without effect if `momentum` is 0
+  DecayRule decays = DecayRule::all;     ///< parameters that weight decay applies to, with their factors
+  RateRule rates = RateRule::same;       ///< factor on the rate for each parameter
+  UntouchedRows untouched_rows = UntouchedRows::update;  ///< treatment of table rows that a step did not use
 
+  /// Returns the name in checkpoints and errors.
   [[nodiscard]] static constexpr char const* name() noexcept { return "SGD"; }
   /// Calls each(name, value) for the settings that must be equal on all ranks.
   void describe(auto&& each) const {
@@ -46,8 +48,8 @@ struct SGD {
     detail::expect_setting(name(), "weight_decay", weight_decay);
   }
 
-  static constexpr int states = 1;  ///< b
-  static constexpr bool takes_touched_rows = true;
+  static constexpr int states = 1;                  ///< b
+  static constexpr bool takes_touched_rows = true;  ///< `step` skips gradients of untouched rows
 
   /// Updates a slice in one pass; allocates nothing.
   /// @determinism bitwise, for any number of threads and any slicing

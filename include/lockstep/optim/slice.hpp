@@ -11,10 +11,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 class HalfPrecisionCopy {
  public:
   constexpr HalfPrecisionCopy() = default;
+  /// Refers to `data`, which the caller owns; null is no copy.
   constexpr HalfPrecisionCopy(bfloat16* data) noexcept : bfloats_(data) {}  // NOLINT(google-explicit-constructor)
-  constexpr HalfPrecisionCopy(float16* data) noexcept : halves_(data) {}    // NOLINT(google-explicit-constructor)
+  /// Refers to `data`, which the caller owns; null is no copy.
+  constexpr HalfPrecisionCopy(float16* data) noexcept : halves_(data) {}  // NOLINT(google-explicit-constructor)
 
+  /// Returns whether there is a copy.
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return bfloats_ || halves_; }
+  /// Returns the copy from this element on, or null for null.
   [[nodiscard]] constexpr HalfPrecisionCopy operator+(Index elements) const noexcept {
     return halves_    ? HalfPrecisionCopy(halves_ + elements)
            : bfloats_ ? HalfPrecisionCopy(bfloats_ + elements)
@@ -28,6 +32,7 @@ class HalfPrecisionCopy {
     else if (bfloats_)
       f(bfloats_);
   }
+  /// Rounds `value` and writes it to element `at`. The copy must not be null.
   constexpr void put(Index at, float value) const noexcept {
     if (halves_)
       halves_[at] = float16(value);

@@ -20,8 +20,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// Named values that must be equal on all ranks for their replicas to stay equal, in the caller's order.
 class Agreement {
  public:
+  /// Adds a value under the name that an error shows.
   void add(std::string_view field, std::string_view value);
+  /// Adds a string.
   void add(std::string_view field, char const* value) { add(field, std::string_view(value)); }
+  /// Adds a number, compared as text.
   void add(std::string_view field, Index value) { add(field, std::to_string(value)); }
   /// Compares values bit by bit.
   void add(std::string_view field, double value);

@@ -27,6 +27,7 @@ class DeviceThreads {
   DeviceThreads(DeviceThreads const&) = delete;
   DeviceThreads& operator=(DeviceThreads const&) = delete;
 
+  /// Returns the number of devices, the calling thread's included.
   [[nodiscard]] int devices() const noexcept { return static_cast<int>(errors_.size()); }
 
   /// Calls f(device) for every device in parallel and returns when all are done. Allocates nothing.

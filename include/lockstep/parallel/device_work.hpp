@@ -16,7 +16,7 @@ struct DeviceStep {
 
 /// Work of one GPU in the passes of a run. A pass is forward and backward of one batch.
 struct DeviceWork {
-  Index passes = 0;
+  Index passes = 0;            ///< of the first device
   Index replays = 0;           ///< passes that were one CUDA graph
   double queue_seconds = 0;    ///< time of the host to queue the passes
   Index measured = 0;          ///< passes that were queued while the device was busy with something else

@@ -118,19 +118,19 @@ enum class Rehearse {
 
 /// Values that change with each optimizer step.
 struct UpdateSettings {
-  Index step = 1;  ///< number of the step, from 1
-  double learning_rate = 0;
-  double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
-  optim::LossScaler loss_scaler = {};
+  Index step = 1;                      ///< number of the step, from 1
+  double learning_rate = 0;            ///< of this step: schedule and scaling applied
+  double clip_norm = 0;                ///< largest norm of the mean gradient; 0 does not clip
+  optim::LossScaler loss_scaler = {};  ///< used only with float16 activations
 };
 
 /// Seconds of a step by phase, on this process's slowest device.
 struct PhaseSeconds {
-  double forward = 0;
-  double backward = 0;
+  double forward = 0;        ///< 0 on a GPU
+  double backward = 0;       ///< without exposed communication; 0 on a GPU
   double communication = 0;  ///< not hidden behind backward; includes waits for slower peers
-  double optimizer = 0;
-  double pass = 0;  ///< on a GPU: forward and backward, measured together
+  double optimizer = 0;      ///< the update of the parameters
+  double pass = 0;           ///< on a GPU: forward and backward, measured together
 };
 
 /// Returns a phase's name, in static storage.
@@ -138,7 +138,7 @@ struct PhaseSeconds {
 
 /// One gradient bucket of the last step; seconds are Clock::seconds().
 struct BucketTimes {
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;        ///< as sent: touched rows of a table, elements of the wire format
   double ready = 0;             ///< when its last gradient was written
   double start = 0;             ///< when the communicator got it; 0 without a communicator
   double end = 0;               ///< when it was reduced
@@ -153,9 +153,13 @@ class SessionState {
   /// @param states number of the optimizer's moments
   SessionState(Index parameters, Index buffers, int states);
 
+  /// Returns the parameters, [parameters].
   [[nodiscard]] std::span<float> values() noexcept { return numbers().first(parameters_); }
+  /// Returns moment i of [0, states()), [parameters].
   [[nodiscard]] std::span<float> moments(std::size_t i) noexcept;
+  /// Returns the buffers, [buffers].
   [[nodiscard]] std::span<float> buffers() noexcept { return numbers().subspan((1 + states_) * parameters_); }
+  /// Returns the number of the optimizer's moments.
   [[nodiscard]] std::size_t states() const noexcept { return states_; }
   /// Returns all arenas, concatenated.
   [[nodiscard]] std::span<float> numbers() noexcept { return numbers_; }

@@ -27,15 +27,16 @@ class AnySession {
  public:
   /// Properties of the optimizer that a session runs.
   struct Kind {
-    std::size_t states = 0;  ///< arenas that the optimizer keeps in addition to the parameters
-    std::string optimizer;   ///< its name(), if it has one
-    bool averages = false;   ///< whether the last state holds the difference between parameters and their averages
-    bool scales_loss = false;
-    bool on_host = true;
+    std::size_t states = 0;    ///< arenas that the optimizer keeps in addition to the parameters
+    std::string optimizer;     ///< its name(), if it has one
+    bool averages = false;     ///< whether the last state holds the difference between parameters and their averages
+    bool scales_loss = false;  ///< whether activations are float16
+    bool on_host = true;       ///< whether replicas compute on the CPU
   };
   AnySession(AnySession const&) = delete;
   AnySession& operator=(AnySession const&) = delete;
 
+  /// Returns the properties of the optimizer and the replicas.
   [[nodiscard]] Kind const& kind() const noexcept { return kind_; }
 
   // ---- processes
@@ -109,6 +110,7 @@ class AnySession {
   [[nodiscard]] virtual SessionReport report() = 0;
 
  protected:
+  /// Stores the properties; for derived classes.
   explicit AnySession(Kind kind) : kind_(std::move(kind)) {}
   ~AnySession() = default;
 
@@ -120,6 +122,7 @@ class AnySession {
 struct AnyBatch {};
 /// Function of any replica, for the concepts below.
 struct AnyReplicaVisitor {
+  /// Does nothing.
   template <class Replica>
   void operator()(int, Replica&) const {}
 };

@@ -176,9 +176,9 @@ class SessionBase : public detail::ReplicaSession<typename Replica::Base> {
   using Base = detail::ReplicaSession<typename Replica::Base>;
 
  public:
-  using DeviceReplica = Replica;
-  static constexpr bool spans_ranks = false;
-  static constexpr bool update_copies_parameters = false;
+  using DeviceReplica = Replica;                           ///< type of a replica
+  static constexpr bool spans_ranks = false;               ///< default: one process, so no settings are compared
+  static constexpr bool update_copies_parameters = false;  ///< default: replicas are compared after an update
 
   /// Makes memory, plans and recordings on GPUs for micro-steps with a batch of each of these shapes per shard, before
   /// the first step: see Replica::rehearse. `steps` are the kinds of micro-steps, in a step's order. Not collective.

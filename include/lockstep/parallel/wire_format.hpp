@@ -13,6 +13,7 @@ enum class WireFormat {
   float16,   ///< half the bytes: 11 bits of precision, up to 65504; for gradients with a loss scale (nn::InFloat16)
 };
 
+/// Returns the element type that is sent.
 [[nodiscard]] constexpr ElementType element_type(WireFormat format) noexcept {
   if (format == WireFormat::bfloat16) return ElementType::bfloat16;
   return format == WireFormat::float16 ? ElementType::float16 : ElementType::float32;

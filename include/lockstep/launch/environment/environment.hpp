@@ -32,14 +32,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Place of this process among the ranks of a run, as its launcher set it.
 struct Environment {
-  Launcher launcher = Launcher::single;
-  int rank = 0;
-  int size = 1;
-  int local_rank = 0;  ///< rank among the ranks of this host
-  int local_size = 1;
-  int restarts = 0;            ///< how often the launcher has restarted the ranks
-  std::string variables = {};  ///< the variables with the rank's place: "RANK=0, WORLD_SIZE=2, …"
+  Launcher launcher = Launcher::single;  ///< program that started the rank
+  int rank = 0;                          ///< in [0, size)
+  int size = 1;                          ///< number of ranks on all hosts
+  int local_rank = 0;                    ///< rank among the ranks of this host
+  int local_size = 1;                    ///< number of ranks on this host
+  int restarts = 0;                      ///< how often the launcher has restarted the ranks
+  std::string variables = {};            ///< the variables with the rank's place: "RANK=0, WORLD_SIZE=2, …"
 
+  /// Returns whether all ranks are on this host.
   [[nodiscard]] bool one_host() const noexcept { return local_size == size; }
 };
 

@@ -20,16 +20,18 @@ inline constexpr int max_local_ranks = 256;
 struct ControlPage {
   /// Identifies the memory of this run.
   struct Head {
-    std::uint64_t magic;
-    std::uint64_t job;  ///< random number, new for each run
-    std::int32_t size;  ///< number of ranks
+    std::uint64_t magic;  ///< constant that marks memory of Lockstep
+    std::uint64_t job;    ///< random number, new for each run
+    std::int32_t size;    ///< number of ranks
   };
-  Head head;
-  std::atomic<std::int32_t> first_failure_;  ///< rank + 1; 0 before any failure
-  std::atomic<std::uint32_t> reported_;
-  std::array<detail::RankRecord, max_local_ranks> ranks;
+  Head head;                                              ///< written before the ranks start
+  std::atomic<std::int32_t> first_failure_;               ///< rank + 1; 0 before any failure
+  std::atomic<std::uint32_t> reported_;                   ///< 1 once a rank reports the first failure
+  std::array<detail::RankRecord, max_local_ranks> ranks;  ///< states of the ranks, by rank
 
+  /// Returns the record of a rank in [0, head.size).
   [[nodiscard]] detail::RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
+  /// Returns the record of a rank in [0, head.size).
   [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept;
 
   /// Returns the rank that failed first, or -1.

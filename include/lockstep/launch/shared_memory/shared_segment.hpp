@@ -43,9 +43,11 @@ class SharedSegment {
   SharedSegment& operator=(SharedSegment const&) = delete;
   ~SharedSegment();
 
+  /// first byte, aligned to a page; the control page is there
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 if only threads share it
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }  ///< size with the control page
+  [[nodiscard]] int descriptor() const noexcept { return file_; }      ///< -1 if only threads share it
+  /// Returns the control page, at the beginning of the segment.
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
 
   /// Returns the object that a rank's communicators share for the whole run. The first of them creates it.

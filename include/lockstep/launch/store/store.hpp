@@ -22,11 +22,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 /// leaves; a rank that ends without it is lost.
 class Store {
  public:
+  /// Address and identity for a connection.
   using Options = detail::StoreAddress;
   /// Contribution of one rank.
   struct Part {
-    int rank;
-    std::string_view bytes;
+    int rank;                ///< that contributed
+    std::string_view bytes;  ///< valid until the store's next call
   };
 
   /// @throws ConfigError if no server is found in time, or it refuses this rank

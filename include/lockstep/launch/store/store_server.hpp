@@ -62,6 +62,7 @@ class StoreServer {
   /// they have
   bool wait_for_ends(double seconds) const;
 
+  /// Returns the TCP port on which it listens; 0 for a Unix socket.
   [[nodiscard]] std::uint16_t port() const noexcept { return listener_.port(); }
   /// Returns an address of this server for clients of this process.
   [[nodiscard]] std::string const& host() const noexcept { return listener_.host(); }

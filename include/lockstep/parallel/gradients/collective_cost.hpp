@@ -11,8 +11,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Cost model of an all-reduce: n bytes take latency_seconds + n seconds_per_byte.
 struct CollectiveCost {
-  double latency_seconds = 0;
-  double seconds_per_byte = 0;
+  double latency_seconds = 0;   ///< time of an all-reduce of 0 bytes
+  double seconds_per_byte = 0;  ///< further time for each byte of a rank's data
 
   /// Measures a small and a large all-reduce of `zeros`, which stay zero, as elements of `type`. Takes the fastest of a
   /// few runs of each.
@@ -59,8 +59,8 @@ struct CollectiveCost {
 
   /// Copies of bits and of a list between host and device, and the list itself: two round trips of a device.
   static constexpr double list_seconds = 30e-6;
-  static constexpr std::size_t small = 4 << 10, large = 1 << 20;
-  static constexpr std::size_t min_bucket_bytes = 1 << 20, max_bucket_bytes = 32 << 20;
+  static constexpr std::size_t small = 4 << 10, large = 1 << 20;  ///< bytes that `measure` reduces
+  static constexpr std::size_t min_bucket_bytes = 1 << 20, max_bucket_bytes = 32 << 20;  ///< limits of bucket_bytes()
 };
 
 }}}  // namespace lockstep::parallel

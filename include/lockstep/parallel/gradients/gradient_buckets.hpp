@@ -63,6 +63,7 @@ class GradientBuckets {
   /// @throws CommunicationError if an exception ended the previous step before its sums were complete
   void begin_step();
 
+  /// Returns the number of buckets of the whole arena.
   [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
   /// Returns how many buckets have been started.
   [[nodiscard]] std::size_t started() const noexcept { return next_; }
@@ -71,6 +72,7 @@ class GradientBuckets {
   [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
   /// Returns bucket i's operation, for a caller that starts it later than `fill` reported it. It is ready at `now`.
   [[nodiscard]] comm::CollectiveOperation& ready_operation(std::size_t i, double now) noexcept;
+  /// Returns bucket i's operation, with its times in the last step.
   [[nodiscard]] comm::CollectiveOperation const& operation(std::size_t i) const noexcept;
 
   /// Marks the gradient of the parameter at `offset` as complete. Starts every full bucket whose predecessors have
@@ -128,6 +130,7 @@ class GradientBuckets {
 
   /// Returns one entry per bucket, for the last step, with sizes as sent.
   [[nodiscard]] std::vector<BucketTimes> times() const;
+  /// Appends the entries of times() to `times`.
   void add_times(std::vector<BucketTimes>& times) const;
   /// Returns the seconds that communication took inside backward since the last call.
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }

@@ -28,23 +28,26 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// the others. The first device needs more memory, since it alone holds the optimizer's state.
 /// @determinism bitwise, and equal to DistributedDataParallel with the same number of ranks
 struct DataParallel {
-  int devices = 2;
-  int threads = 0;  ///< threads of each device; 0 shares the cores equally
-  BufferPolicy buffers = BufferPolicy::first;
+  int devices = 2;                             ///< replicas in this process, at least 1
+  int threads = 0;                             ///< threads of each device; 0 shares the cores equally
+  BufferPolicy buffers = BufferPolicy::first;  ///< values of buffers in evaluations
 
-  [[nodiscard]] int shards() const noexcept { return devices; }
-  [[nodiscard]] int first_shard() const noexcept { return 0; }
-  [[nodiscard]] int all_shards() const noexcept { return devices; }
+  [[nodiscard]] int shards() const noexcept { return devices; }      ///< one per device
+  [[nodiscard]] int first_shard() const noexcept { return 0; }       ///< this process computes all shards
+  [[nodiscard]] int all_shards() const noexcept { return devices; }  ///< no other process takes part
+  /// `threads`, or an equal share of the cores
   [[nodiscard]] int threads_each() const { return threads_per_device(threads, devices); }
+  /// each device is a group of host threads
   [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
-  [[nodiscard]] static constexpr char const* name() noexcept { return "dp"; }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "dp"; }  ///< as --parallel and run.json have it
+  /// no communication between processes
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
   /// Session of this process: a replica per device, and the optimizer state.
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
    public:
-    using DeviceReplica = Replica<Model, Space>;
+    using DeviceReplica = Replica<Model, Space>;            ///< type of a replica
     static constexpr bool update_copies_parameters = true;  ///< every device then has the first device's parameters
 
     /// Creates the replicas. `policy` is a DataParallel, or a policy derived from it.
@@ -69,6 +72,7 @@ struct DataParallel {
       }
     }
 
+    /// Runs forward and backward of one batch per shard, on all devices in parallel.
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       auto const begin = Clock::seconds();
@@ -92,6 +96,8 @@ struct DataParallel {
       stop_requested_ = step.stop;
     }
 
+    /// Sums the gradients into the first device, updates there, and copies the parameters to the others.
+    /// @returns the step's loss over all devices
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto& device = first().device();
       auto const begin = device.now();
@@ -109,6 +115,7 @@ struct DataParallel {
 
     [[nodiscard]] bool stop_requested() noexcept override { return stop_requested_; }
 
+    /// Calls f(shard, replica) for each shard, on the threads of the shard's device.
     template <class Function>
     void for_each_shard(Function&& f) {
       on_devices([&](int device, DeviceReplica& replica) { replica.for_shards(device, f); });

@@ -62,10 +62,10 @@ struct DistributedDataParallel {
   static_assert(comm::Communicator<Communicator> && !std::is_same_v<Communicator, detail::NoCommunicator>,
                 "Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel{"
                 "comm::connect(world)}, in the function that launch::run calls; see docs/reference/parallel.md");
-  Communicator communicator;
+  Communicator communicator;     ///< owned; connects the ranks
   std::size_t bucket_bytes = 0;  ///< bucket size; 0 measures the best. The first takes a quarter, to start early
   int threads = 0;               ///< threads of this rank; 0 shares the cores with the other ranks of this host
-  BufferPolicy buffers = BufferPolicy::first;
+  BufferPolicy buffers = BufferPolicy::first;  ///< values of buffers in evaluations
   /// Shards the optimizer state: each of n ranks keeps the moments of an equal part of the parameters and updates only
   /// these. The updated parameters are then all-gathered. Optimizer memory shrinks to 1 / n per rank, with
   /// bit-identical results. Over NCCL, more than two ranks may add gradients in another order than without it.
@@ -74,12 +74,14 @@ struct DistributedDataParallel {
   /// too.
   WireFormat gradient_wire = WireFormat::float32;
 
-  [[nodiscard]] int shards() const noexcept { return 1; }
-  [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
-  [[nodiscard]] int all_shards() const noexcept { return communicator.size(); }
+  [[nodiscard]] int shards() const noexcept { return 1; }                         ///< a rank has one device
+  [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }  ///< that of this rank's device
+  [[nodiscard]] int all_shards() const noexcept { return communicator.size(); }   ///< one per rank
+  /// `threads`, or a share of the host's cores
   [[nodiscard]] int threads_each() const { return threads_per_rank(threads, communicator.size()); }
-  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
-  [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }  ///< this rank's CPU threads
+  [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }  ///< as --parallel and run.json have it
+  /// the communicator's name, as in run.json
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
 
   /// Session of this rank: replica, optimizer state and gradient buckets. Each step is a collective operation of all
@@ -96,14 +98,16 @@ struct DistributedDataParallel {
                   "Lockstep: this communicator sums on GPUs: put parallel::OnCuda around the policy");
 
    public:
-    using DeviceReplica = Replica<Model, Space>;
-    using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;
-    using Exchange = typename Shards::Exchange;
+    using DeviceReplica = Replica<Model, Space>;                          ///< type of this rank's replica
+    using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;  ///< parts of the optimizer state by rank
+    using Exchange = typename Shards::Exchange;                           ///< all-gather of updated parameters
+    /// Replaces TableRows if rows need no staging.
     struct Nothing {};
+    /// Touched rows of tables on a device.
     using TableRows =
         std::conditional_t<copies, detail::HostStagedRows<Space>,
                            std::conditional_t<Space::host_accessible, Nothing, detail::DeviceRows<Space>>>;
-    static constexpr bool spans_ranks = true;
+    static constexpr bool spans_ranks = true;  ///< settings are compared between ranks
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena; may be empty on other ranks than 0
@@ -154,6 +158,8 @@ struct DistributedDataParallel {
       if constexpr (on_device) communicator_.abandon();
     }
 
+    /// Runs forward and backward of one batch per shard. With step.last, buckets are sent while backward runs.
+    /// @collective with step.last
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       buckets_.piggybacked_scalars()[2] = step.stop ? 1 : 0;
@@ -173,6 +179,8 @@ struct DistributedDataParallel {
                            this});
     }
 
+    /// Waits for the sums and updates the parameters.
+    /// @returns the step's loss over all ranks   @collective
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       nn::Loss<HostSpace> loss;
       if constexpr (on_device) loss = sum_on_device();
@@ -194,6 +202,7 @@ struct DistributedDataParallel {
       timeline_ = waits;
     }
 
+    /// Calls f(shard, replica) for each shard of this rank.
     template <class Function>
     void for_each_shard(Function&& f) {
       replica_.for_shards(0, f);

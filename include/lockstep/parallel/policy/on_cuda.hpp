@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// cuDNN's kernels, which depend on its version
 template <class Policy>
 struct OnCuda : Policy {
-  using Space = CudaSpace;
+  using Space = CudaSpace;  ///< memory in which replicas compute
 
   std::vector<int> gpus = {};  ///< GPU numbers as the process sees them; empty: all GPUs, or the communicator's
   MatmulPrecision matmul_precision = MatmulPrecision::float32;  ///< arithmetic of matrix products in float
@@ -37,6 +37,7 @@ struct OnCuda : Policy {
     return place;
   }
 
+  /// The policy's session with replicas on GPUs.
   template <class Model, class Optimizer>
   using Session = typename Policy::template Session<Model, Optimizer, Space>;
 };

@@ -66,9 +66,11 @@ struct Reproducible : Policy {
       throw ConfigError("Reproducible: " + std::to_string(all) + " shards: " + why);
     return device_count < 1 ? 1 : all / device_count;
   }
-  [[nodiscard]] int shards() const { return Policy::shards() * shards_each(); }
-  [[nodiscard]] int first_shard() const { return Policy::first_shard() * shards_each(); }
+  [[nodiscard]] int shards() const { return Policy::shards() * shards_each(); }            ///< of this process
+  [[nodiscard]] int first_shard() const { return Policy::first_shard() * shards_each(); }  ///< of this process
+  /// `all`, or one per rank or device
   [[nodiscard]] int all_shards() const { return Policy::all_shards() * shards_each(); }
+  /// Returns the policy's place, with shards_each() shards.
   [[nodiscard]] Place place(int device) const {
     auto place = Policy::place(device);
     place.shards = shards_each();

@@ -14,19 +14,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 struct SingleDevice {
   int threads = 0;  ///< threads of the device; 0 takes all cores
 
-  [[nodiscard]] int shards() const noexcept { return 1; }
-  [[nodiscard]] int first_shard() const noexcept { return 0; }
-  [[nodiscard]] int all_shards() const noexcept { return 1; }
-  [[nodiscard]] int threads_each() const { return threads_per_device(threads, 1); }
-  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
+  [[nodiscard]] int shards() const noexcept { return 1; }                            ///< one device has one shard
+  [[nodiscard]] int first_shard() const noexcept { return 0; }                       ///< the only one
+  [[nodiscard]] int all_shards() const noexcept { return 1; }                        ///< no other process takes part
+  [[nodiscard]] int threads_each() const { return threads_per_device(threads, 1); }  ///< `threads`, or all cores
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }       ///< this process's CPU
+  /// as --parallel and run.json have it
   [[nodiscard]] static constexpr char const* name() noexcept { return "single"; }
-  [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
+  [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }  ///< no communication
 
   /// Session of one device: its replica, and the optimizer state.
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
    public:
-    using DeviceReplica = Replica<Model, Space>;
+    using DeviceReplica = Replica<Model, Space>;  ///< type of its replica
 
     /// Creates the replica. `policy` is a SingleDevice, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena

@@ -26,8 +26,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 template <class Model, class Space_ = HostSpace>
 class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>, Space_>> {
  public:
+  /// the part that does not depend on the model's type
   using Base = detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>, Space_>>;
-  using Space = Space_;
+  using Space = Space_;  ///< memory in which it computes
   /// Type of a loader's batch as the model sees it.
   template <class Batch>
   using DeviceBatch = typename Base::Device::template DeviceBatch<Batch>;
