@@ -20,12 +20,13 @@ inline constexpr bool built_with_cuda = requires {
 
 /// GPUs that this program can use.
 struct Gpus {
-  bool built = false;  ///< whether the program was built with CUDA
-  int count = 0;
+  bool built = false;    ///< whether the program was built with CUDA
+  int count = 0;         ///< number of GPUs
   std::string why = {};  ///< the driver's reason if there is no GPU
   bool joined = false;   ///< whether the program was also built with NCCL
   bool cudnn = false;    ///< whether the program was also built with cuDNN
 
+  /// Asks the driver. Throws nothing: without a GPU, `count` is 0 and `why` says the reason.
   template <class Devices = parallel::DevicesOf<CudaSpace>>
   [[nodiscard]] static Gpus detect() {
     Gpus gpus;

@@ -40,6 +40,7 @@ enum class Takes {
 /// leading dashes.
 class Command {
  public:
+  /// @param what first line of --help; empty: none
   explicit Command(std::string what = "");
   Command(Command const&) = delete;
   Command& operator=(Command const&) = delete;
@@ -64,6 +65,7 @@ class Command {
   /// Adds --config FILE, whose values apply to flags that are not on the command line.
   void add_config();
 
+  /// Adds the flag of a number in [least, most]; the help shows the range and the default.
   template <class Value>
   void add(std::string const& names, Value& value, std::type_identity_t<Value> least, std::type_identity_t<Value> most,
            std::string const& help) {
@@ -73,6 +75,7 @@ class Command {
         });
     flags_.back().value = [&value] { return detail::shortest(value); };
   }
+  /// Adds the flag of an optional number in [least, most].
   template <class Value>
   void add(std::string const& names, std::optional<Value>& value, std::type_identity_t<Value> least,
            std::type_identity_t<Value> most, std::string const& help) {
@@ -100,6 +103,7 @@ class Command {
         Takes::list);
     flags_.back().value = [text_of] { return text_of().empty() ? not_given : text_of(); };
   }
+  /// Adds the flag of a string.
   void add(std::string const& names, std::string& value, std::string const& help);
   /// Adds a flag of one word of a list; each word is the name of a value.
   template <class Value>
@@ -182,6 +186,7 @@ class Command {
   std::vector<std::string> adopt(std::string const& lines, std::size_t known);
   /// Returns the flags that were given, by their first names. Call after `parse`.
   [[nodiscard]] std::vector<std::string> given() const;
+  /// Returns whether the flag with this first name, such as "--lr", was given. Call after `parse`.
   [[nodiscard]] bool given(std::string_view name) const;
   /// Returns one sentence for each setting that was accepted without effect, and for each choice. Call after `parse`.
   [[nodiscard]] std::vector<std::string> notes() const { return names_.notes(); }
@@ -189,6 +194,7 @@ class Command {
   [[nodiscard]] std::vector<detail::OtherNames> const& synonyms() const noexcept { return names_.synonyms(); }
   /// Returns the number of flags.
   [[nodiscard]] std::size_t size() const noexcept { return flags_.size(); }
+  /// Returns the text of --help.
   [[nodiscard]] std::string help() const;
 
  private:

@@ -29,8 +29,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 struct Options : parallel::DistributedOptions {
   std::string program;  ///< the example's name, as in run.json
 
-  Parallel parallel = Parallel::single;
-  Backend backend = Backend::host;
+  Parallel parallel = Parallel::single;  ///< policy
+  Backend backend = Backend::host;       ///< where the model runs
   std::vector<int> gpus;  ///< assigned in turn to devices, or to the ranks of a host; with Backend::cuda at least one
   int nproc = 1;          ///< processes to start
   /// Engine of ddp: nccl on GPUs; otherwise, for ranks of a launcher, process or mpi.
@@ -46,26 +46,26 @@ struct Options : parallel::DistributedOptions {
   int threads = 1;             ///< per device
   int cores = 1;               ///< shared by the ranks of this host
 
-  std::string data;       ///< empty: the example's own data
-  std::string eval_data;  ///< empty: the test part of the data
-  int epochs = 3;         ///< 0: as many as max_steps needs
-  std::optional<Index> max_steps;
-  Index eval_every = 0;   ///< optimizer steps; 0: after each epoch
-  Index batch_size = 32;  ///< per rank or device
-  int grad_accum_steps = 1;
+  std::string data;                ///< empty: the example's own data
+  std::string eval_data;           ///< empty: the test part of the data
+  int epochs = 3;                  ///< 0: as many as max_steps needs
+  std::optional<Index> max_steps;  ///< largest number of optimizer steps; unset: no limit
+  Index eval_every = 0;            ///< optimizer steps; 0: after each epoch
+  Index batch_size = 32;           ///< per rank or device
+  int grad_accum_steps = 1;        ///< micro-steps of an optimizer step
 
-  double learning_rate = 1e-3;
-  optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;
-  optim::Schedule::Kind lr_schedule = optim::Schedule::Kind::cosine;
-  std::optional<Index> base_batch_size;  ///< unset: the batch of one rank
-  double lr_min_factor = 0;              ///< final learning-rate factor of a cosine or linear schedule
-  double warmup_epochs = 0;
-  Index warmup_steps = 0;  ///< optimizer steps; 0: warmup_epochs applies
-  double weight_decay = 0.01;
-  std::optional<double> clip_norm;
+  double learning_rate = 1e-3;                                               ///< before lr_scaling and schedule
+  optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;  ///< rule by effective batch / base batch
+  optim::Schedule::Kind lr_schedule = optim::Schedule::Kind::cosine;         ///< after the warm-up
+  std::optional<Index> base_batch_size;                                      ///< unset: the batch of one rank
+  double lr_min_factor = 0;         ///< final learning-rate factor of a cosine or linear schedule
+  double warmup_epochs = 0;         ///< may be a fraction; used if warmup_steps is 0
+  Index warmup_steps = 0;           ///< optimizer steps; 0: warmup_epochs applies
+  double weight_decay = 0.01;       ///< of AdamW
+  std::optional<double> clip_norm;  ///< largest norm of the mean gradient; unset or 0: no clipping
 
-  int num_workers = 1;
-  int prefetch = 2;
+  int num_workers = 1;                                  ///< loader threads of a rank; 0: the training thread loads
+  int prefetch = 2;                                     ///< micro-steps that a rank loads in advance
   data::OnFailure on_failure = data::OnFailure::raise;  ///< treatment of a sample that cannot be read
   std::optional<double> bucket_cap_mb;                  ///< unset: measured
   Index check_replicas_every = 0;                       ///< optimizer steps; 0: never
@@ -73,18 +73,18 @@ struct Options : parallel::DistributedOptions {
   Index shapes_ahead = 16;  ///< on GPUs: shapes of batches that are recorded before the first step
   /// On GPUs: kernels of attention in 16 bits.
   parallel::AttentionKernels attention_kernels = parallel::AttentionKernels::own;
-  int reproducible = 0;  ///< shards per micro-step for any ranks and devices; 0: one per device
-  std::uint64_t seed = 1;
+  int reproducible = 0;        ///< shards per micro-step for any ranks and devices; 0: one per device
+  std::uint64_t seed = 1;      ///< of sample order, augmentation, parameters and dropout
   std::string save_dir;        ///< empty: no output
   bool trace = false;          ///< record some steps, for save_dir
   Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last step
   Index keep_checkpoints = 0;  ///< number of newest ones; 0: all
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint
-  static constexpr char const *never = "never", *automatic = "auto";
-  bool doctor = false;                            ///< measure parts of a run instead of training
-  scaling::Link link = scaling::Link::automatic;  ///< between ranks, in the doctor's predictions
-  std::optional<double> alpha_us, beta_gb_s;      ///< latency and bandwidth of that link; unset: from its kind
-  std::string init_from;                          ///< saved initial parameters; empty: from the seed
+  static constexpr char const *never = "never", *automatic = "auto";  ///< values of `resume`
+  bool doctor = false;                                                ///< measure parts of a run instead of training
+  scaling::Link link = scaling::Link::automatic;                      ///< between ranks, in the doctor's predictions
+  std::optional<double> alpha_us, beta_gb_s;  ///< latency and bandwidth of that link; unset: from its kind
+  std::string init_from;                      ///< saved initial parameters; empty: from the seed
   std::string best_by;          ///< "loss" or a metric, to keep the parameters of the best evaluation; empty: keep none
   Index patience = 0;           ///< evaluations without improvement that stop the run; 0: never
   Index plateau = 0;            ///< evaluations without improvement that lower the learning rate; 0: never
@@ -93,9 +93,9 @@ struct Options : parallel::DistributedOptions {
   bool evaluate = false;  ///< evaluate the parameters of init_from instead of training
   bool dry_run = false;   ///< check all that can be checked, without training or output
 
-  FitOptions fit_options = {};
-  data::DataLoaderOptions loader_options = {};
-  launch::Options launch_options = {};
+  FitOptions fit_options = {};                  ///< options of the fit without a member above
+  data::DataLoaderOptions loader_options = {};  ///< options of loaders without a member above
+  launch::Options launch_options = {};          ///< options of the launch without a member above
 
   std::vector<std::string> command_line;                      ///< arguments, including those of a configuration file
   std::vector<std::pair<std::string, std::string>> settings;  ///< values of all flags, by name

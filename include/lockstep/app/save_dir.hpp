@@ -41,8 +41,10 @@ class [[nodiscard]] SaveDirLock {
   SaveDirLock() = default;
   /// @throws ConfigError if it cannot be created, or another process holds the lock
   explicit SaveDirLock(std::string const& directory);
+  /// Takes over the lock.
   SaveDirLock(SaveDirLock&& other) noexcept
       : created_(std::exchange(other.created_, {})), file_(std::exchange(other.file_, -1)) {}
+  /// Releases the own lock and takes over the other.
   SaveDirLock& operator=(SaveDirLock&& other) noexcept;
   ~SaveDirLock();
 

@@ -26,12 +26,12 @@ struct StudyTrial {
 
 /// Runs of a scaling study: each policy on each number of devices, for each batch size and data set, repeated.
 struct StudyPlan {
-  std::vector<int> devices{1, 2};
-  std::vector<std::string> parallel{"single", "dp", "ddp"};
-  std::vector<Index> batch_sizes = {};  ///< per device; empty: the trainer's own
-  std::vector<std::string> data = {};   ///< empty: the trainer's own
-  int repeat = 1;
-  std::string save_dir;
+  std::vector<int> devices{1, 2};                            ///< each from 1 to 256
+  std::vector<std::string> parallel{"single", "dp", "ddp"};  ///< policies, as in --parallel
+  std::vector<Index> batch_sizes = {};                       ///< per device; empty: the trainer's own
+  std::vector<std::string> data = {};                        ///< empty: the trainer's own
+  int repeat = 1;                                            ///< runs of each configuration
+  std::string save_dir;                                      ///< folder with a folder and a log of each run
 
   /// Returns all runs, the baselines first. Repeats have seeds 1, 2 and so on, unless the trainer's flags have one.
   /// Each device gets the same number of threads: the processors divided by the largest number of devices, or

@@ -110,10 +110,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 template <class Options>
 class Training : public detail::Additions {
  public:
+  /// Refers to both arguments, which `app::run` owns.
   Training(Options const& options, launch::World& world)
       : options_(options), world_(world), output_(options, world, precision_of(options)) {}
 
+  /// Returns the values of all flags.
   [[nodiscard]] Options const& options() const noexcept { return options_; }
+  /// Returns this rank's place.
   [[nodiscard]] launch::World& world() const noexcept { return world_; }
   /// Returns the signal that stopped `fit` early, or 0. It is SIGTERM if another rank received the signal.
   [[nodiscard]] int stopped_by() const noexcept { return stopped_by_; }
@@ -124,6 +127,7 @@ class Training : public detail::Additions {
   /// Returns whether this is rank 0, which prints and saves.
   [[nodiscard]] bool is_main_rank() const noexcept { return output_.is_main_rank(); }
   [[deprecated("is_main_rank"), nodiscard]] bool speaks() const noexcept { return is_main_rank(); }
+  /// Returns the options of a loader that the flags set. `batch_size` is that of a shard, see `Options::shard_size`.
   [[nodiscard]] data::DataLoaderOptions loader_options() const {
     auto loader = options_.loader_options;
     detail::GivenFlags::assign(data::describe(loader), options_);

@@ -55,25 +55,26 @@ struct TrainerSteps {
 
 /// State of training when a checkpoint was made.
 struct Progress {
-  Index steps = 0;
-  Index effective_batch_size = 0;
-  int reproducible = 0;  ///< shards of a micro-step under parallel::Reproducible, or 0
-  std::uint64_t seed = 0;
-  nn::Loss<HostSpace> epoch_loss;  ///< of the current epoch so far
-  double seconds = 0;              ///< of the run so far
-  std::vector<Index> resumed_at;   ///< steps at which the run was resumed, ascending
-  std::vector<EvaluationReport> evaluations;
-  data::LoaderState data;                    ///< position in the data from which the run resumes
-  optim::LossScaler::State loss_scale = {};  ///< with float16 activations
-  std::string gemm_algorithms = {};          ///< GEMM algorithms chosen by timing on GPUs; empty if none were
-  TrainerSteps before = {};                  ///< work of the trainer before this fit
-  std::string optimizer = {};                ///< the optimizer's name(), if it has one
+  Index steps = 0;                            ///< optimizer steps of the run so far
+  Index effective_batch_size = 0;             ///< samples of an optimizer step; a resumed run must have the same
+  int reproducible = 0;                       ///< shards of a micro-step under parallel::Reproducible, or 0
+  std::uint64_t seed = 0;                     ///< the trainer's
+  nn::Loss<HostSpace> epoch_loss;             ///< of the current epoch so far
+  double seconds = 0;                         ///< of the run so far
+  std::vector<Index> resumed_at;              ///< steps at which the run was resumed, ascending
+  std::vector<EvaluationReport> evaluations;  ///< all of the run so far, in order
+  data::LoaderState data;                     ///< position in the data from which the run resumes
+  optim::LossScaler::State loss_scale = {};   ///< with float16 activations
+  std::string gemm_algorithms = {};           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  TrainerSteps before = {};                   ///< work of the trainer before this fit
+  std::string optimizer = {};                 ///< the optimizer's name(), if it has one
 
+  /// Returns the state as JSON, for the file's metadata.
   [[nodiscard]] std::string to_json() const;
   /// @throws DataError if the string is not a valid state, or has another version; `where` names its origin
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where);
 
-  static constexpr int version = 1;
+  static constexpr int version = 1;                         ///< of the format
   static constexpr char const* key = "lockstep.progress";   ///< key in the file's metadata
   static constexpr Index max_total_steps = Index{1} << 48;  ///< upper bound of any run
 

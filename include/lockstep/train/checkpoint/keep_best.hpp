@@ -60,6 +60,8 @@ class BestFile : public Observer {
 template <class Trainer>
 class KeepBest final : public detail::BestFile {
  public:
+  /// Stores the path; the first file appears after the first evaluation.
+  /// @param metadata strings saved with the parameters
   KeepBest(Trainer const& trainer, std::string path, Metadata metadata = {}, std::FILE* out = nullptr)
       : BestFile(std::move(path), std::move(metadata), out), trainer_(&trainer) {}
 

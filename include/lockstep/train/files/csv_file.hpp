@@ -32,6 +32,7 @@ class [[nodiscard]] CsvFile {
     for (std::size_t i = 0; i < cells.size(); ++i) (line += i == 0 ? "" : ",") += detail::csv_cell(cells[i]);
     file_.write((line.empty() ? "\"\"" : line) + "\n");
   }
+  /// Puts the file in its place. Without it, the destructor leaves no file.   @throws DataError if that fails
   void commit() { file_.commit(); }
 
  private:

@@ -21,6 +21,7 @@ class NamesInFile {
   NamesInFile(Prefix const& prefix) : NamesInFile(prefix, prefix) {}  // NOLINT(google-explicit-constructor): reads well
   /// Selects names with the prefix, which `in_file` replaces in the file.
   NamesInFile(std::string_view prefix, std::string_view in_file) : prefix_(prefix), in_file_(in_file) {}
+  /// Selects all names for which rename(name) is not empty, under the name that it returns.
   template <std::invocable<std::string_view> Rename>
   requires std::convertible_to<std::invoke_result_t<Rename const&, std::string_view>, std::string> NamesInFile(
       Rename rename)

@@ -32,8 +32,10 @@ class CsvLog final : public Observer {
   /// Removes rows of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override;
 
+  /// Writes a row if the step is logged.
   void step(StepReport const& report) override;
 
+  /// Writes a row.
   void evaluation(EvaluationReport const& report) override;
 
  private:

@@ -25,8 +25,10 @@ class MetricsLog final : public Observer {
   /// Removes lines of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override;
 
+  /// Writes a line if the step is logged.
   void step(StepReport const& report) override;
 
+  /// Writes a line.
   void evaluation(EvaluationReport const& report) override;
 
  private:

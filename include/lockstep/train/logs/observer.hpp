@@ -14,8 +14,8 @@ struct RunRecord;
 
 /// Facts known before the first step.
 struct StartReport {
-  Index steps = 0;  ///< optimizer steps of the whole run
-  Index epochs = 0;
+  Index steps = 0;    ///< optimizer steps of the whole run
+  Index epochs = 0;   ///< of the whole run, the last one perhaps in part
   Index resumed = 0;  ///< step of the checkpoint that the run resumes from; 0 for a new run
   Index best = 0;     ///< step of the best evaluation so far, by the current best_by; 0 if there was none
   std::vector<std::string> metrics{};  ///< names of the values of evaluations, in order
@@ -24,11 +24,11 @@ struct StartReport {
 
 /// Report of one optimizer step.
 struct StepReport {
-  Index step = 0;   ///< from 1
-  Index steps = 0;  ///< of the whole run
-  Index epoch = 0;  ///< from 0
-  double loss = 0;  ///< mean over the step's weight, of all shards
-  double learning_rate = 0;
+  Index step = 0;                 ///< from 1
+  Index steps = 0;                ///< of the whole run
+  Index epoch = 0;                ///< from 0
+  double loss = 0;                ///< mean over the step's weight, of all shards
+  double learning_rate = 0;       ///< of this step, without factors by parameter
   Index samples = 0;              ///< of all shards since the start of the run
   double seconds = 0;             ///< since the start of the run
   double samples_per_second = 0;  ///< of the last second or so of training, without evaluations
@@ -57,13 +57,13 @@ using ProgressCallback = std::function<void(Index done, Index all)>;
 
 /// Result of one evaluation: means over all evaluation samples.
 struct EvaluationReport {
-  Index step = 0;
-  Index epoch = 0;
-  Index samples = 0;
-  double loss = 0;
-  std::vector<std::pair<std::string, double>> metrics = {};
-  double seconds = 0;  ///< since the start of the run
-  bool best = false;   ///< best so far, by FitOptions::best_by
+  Index step = 0;                                            ///< optimizer steps before the evaluation
+  Index epoch = 0;                                           ///< epoch of the last step, from 0
+  Index samples = 0;                                         ///< evaluated samples of all ranks
+  double loss = 0;                                           ///< mean over the weight of the evaluation
+  std::vector<std::pair<std::string, double>> metrics = {};  ///< values by name, in order
+  double seconds = 0;                                        ///< since the start of the run
+  bool best = false;                                         ///< best so far, by FitOptions::best_by
 };
 
 /// Receives the events of a trainer, on the thread that trains. Override the functions you need. An exception of an
@@ -71,11 +71,15 @@ struct EvaluationReport {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// Called before the first step.
   virtual void start(StartReport const&) {}
+  /// Called after each optimizer step.
   virtual void step(StepReport const&) {}
   /// Called after each batch of an evaluation.
   virtual void evaluating(EvaluationProgress const&) {}
+  /// Called after each evaluation.
   virtual void evaluation(EvaluationReport const&) {}
+  /// Called after the last step and the last evaluation.
   virtual void finish(RunRecord const&) {}
   /// Returns whether the observer has no effect without evaluations. A fit without evaluations is then rejected before
   /// its first step.

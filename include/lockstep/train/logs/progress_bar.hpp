@@ -16,16 +16,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// and at least one per minute. For one rank only. Does not own `out`.
 class ProgressBar final : public Observer {
  public:
+  /// @param out stream, such as stdout; must outlive it
   explicit ProgressBar(std::FILE* out) : out_(out), terminal_(can_redraw(out)) {}
 
+  /// Says after which step a resumed run continues.
   void start(StartReport const& report) override;
 
+  /// Redraws the line of a terminal at most ten times a second, or writes the next line of a file.
   void step(StepReport const& report) override;
 
   void evaluating(EvaluationProgress const& report) override;
 
+  /// Prints a line with the epoch and describe(report).
   void evaluation(EvaluationReport const& report) override;
 
+  /// Says if the run ended early, and names parameters that no step used.
   void finish(RunRecord const& record) override;
 
   /// Formats as "evaluation loss 0.2536, accuracy 0.9333 over 195 samples".

@@ -15,10 +15,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Seconds of one rank's run by phase.
 struct RankSeconds {
-  double data_wait = 0;
+  double data_wait = 0;      ///< wait for batches
   double compute = 0;        ///< forward and backward
   double communication = 0;  ///< not hidden behind backward; includes waiting for slower ranks
-  double optimizer = 0;
+  double optimizer = 0;      ///< updates of the parameters
 };
 
 /// How its host's processors served one rank since the last resume. Zeros for a model on a GPU or on several
@@ -46,38 +46,38 @@ struct Startup {
 /// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
 /// metrics are of all ranks.
 struct RunRecord : parallel::DistributedOptions {
-  std::string parallel, engine;
-  int world_size = 1;
-  int devices = 1;       ///< of this process
-  int threads = 1;       ///< per device
-  int reproducible = 0;  ///< shards of a micro-step under parallel::Reproducible, or 0
-  Index batch_size = 0;  ///< per device
-  Index effective_batch_size = 0;
-  Index parameters = 0;
-  Index steps = 0;  ///< of the whole run, like samples; includes the work before a resume
-  Index samples = 0;
-  Index samples_before = 0;       ///< before the last resume
-  std::vector<Index> resumed_at;  ///< steps at which the run was resumed, ascending
-  bool stopped = false;           ///< stopped early on request
-  double training_seconds = 0;    ///< without evaluations
-  double rehearsal_seconds = 0;   ///< of training_seconds, before the first step: see FitOptions::shapes_ahead
-  Index rehearsed_shapes = 0;     ///< shapes of batches whose passes were recorded in this time
-  std::vector<double> step_seconds;
-  std::vector<double> epoch_seconds;
-  double data_wait_seconds = 0;
-  parallel::PhaseSeconds phases;   ///< of the whole run
-  parallel::DeviceWork work;       ///< of this process's first GPU, since the last resume
-  parallel::DeviceFacts gpu;       ///< this process's first GPU; empty on the CPU
-  std::vector<RankSeconds> ranks;  ///< by rank
-  RankLoad load;                   ///< of this rank
-  std::vector<RankLoad> loads;     ///< by rank
-  parallel::SessionReport session;
-  double run_began = 0;   ///< Clock::seconds() at the start, as if the run had not paused before a resume
-  double pass_began = 0;  ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
-  double train_loss = 0;  ///< mean over the last epoch
-  std::vector<EvaluationReport> evaluations;
-  std::string gemm_algorithms;          ///< GEMM algorithms chosen by timing on GPUs; empty if none were
-  optim::LossScaler::State loss_scale;  ///< at the end, with float16 activations
+  std::string parallel, engine;       ///< names of the policy and of the engine
+  int world_size = 1;                 ///< number of ranks
+  int devices = 1;                    ///< of this process
+  int threads = 1;                    ///< per device
+  int reproducible = 0;               ///< shards of a micro-step under parallel::Reproducible, or 0
+  Index batch_size = 0;               ///< per device
+  Index effective_batch_size = 0;     ///< samples of an optimizer step of all ranks
+  Index parameters = 0;               ///< number of the model's parameters
+  Index steps = 0;                    ///< of the whole run, like samples; includes the work before a resume
+  Index samples = 0;                  ///< of all ranks; a sample counts once per epoch
+  Index samples_before = 0;           ///< before the last resume
+  std::vector<Index> resumed_at;      ///< steps at which the run was resumed, ascending
+  bool stopped = false;               ///< stopped early on request
+  double training_seconds = 0;        ///< without evaluations
+  double rehearsal_seconds = 0;       ///< of training_seconds, before the first step: see FitOptions::shapes_ahead
+  Index rehearsed_shapes = 0;         ///< shapes of batches whose passes were recorded in this time
+  std::vector<double> step_seconds;   ///< each step since the last resume
+  std::vector<double> epoch_seconds;  ///< epochs that ended since the last resume, without evaluations
+  double data_wait_seconds = 0;       ///< wait for batches since the last resume
+  parallel::PhaseSeconds phases;      ///< of the whole run
+  parallel::DeviceWork work;          ///< of this process's first GPU, since the last resume
+  parallel::DeviceFacts gpu;          ///< this process's first GPU; empty on the CPU
+  std::vector<RankSeconds> ranks;     ///< by rank
+  RankLoad load;                      ///< of this rank
+  std::vector<RankLoad> loads;        ///< by rank
+  parallel::SessionReport session;    ///< buckets, memory and unused parameters
+  double run_began = 0;               ///< Clock::seconds() at the start, as if the run had not paused before a resume
+  double pass_began = 0;              ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
+  double train_loss = 0;              ///< mean over the last epoch
+  std::vector<EvaluationReport> evaluations;  ///< all of the run, in order
+  std::string gemm_algorithms;                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  optim::LossScaler::State loss_scale;        ///< at the end, with float16 activations
 
   /// Adds a step's duration; `all_samples` is the run's number of samples so far.
   void add_step(double seconds, Index all_samples);
@@ -91,6 +91,7 @@ struct RunRecord : parallel::DistributedOptions {
   [[nodiscard]] Startup startup() const;
   /// Returns the throughput since the last resume, without the start-up's extra time.
   [[nodiscard]] double samples_per_second_after_startup() const;
+  /// Returns seconds since the last resume as milliseconds per step; 0 without steps.
   [[nodiscard]] double ms_per_step(double seconds) const noexcept;
   /// Returns the work of an average step on a GPU; zeros on the CPU.
   [[nodiscard]] parallel::DeviceStep device_step() const noexcept { return work.per_step(steps - resumed()); }

@@ -19,6 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Label>
 class Accuracy {
  public:
+  /// @param ignored label whose rows do not count
   explicit Accuracy(Label Sample::*label, std::optional<Index> ignored = {}) : label_(label), ignored_(ignored) {}
 
   /// Counts one batch.
@@ -36,8 +37,11 @@ class Accuracy {
           totals_[1] += 1;
         });
   }
+  /// Returns the number of correct and of counted labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the share in [0, 1].
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "accuracy"; }
 
  private:

@@ -35,6 +35,7 @@ namespace detail {
 template <class Sample, class Label>
 class Auc {
  public:
+  /// @param label member that is 0 or another number
   explicit Auc(Label Sample::*label) : label_(label) {}
 
   /// Counts one batch.
@@ -53,6 +54,7 @@ class Auc {
       logits_[other ? 1 : 0].push_back(logit);
     });
   }
+  /// Returns counts of logits by bfloat16 value and label.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   /// Returns the logits as bytes, for `add_samples` of a metric of another device or rank.
   [[nodiscard]] std::string samples() const {
@@ -76,6 +78,7 @@ class Auc {
       bytes.remove_prefix(count * sizeof(float));
     }
   }
+  /// Returns the area in [0, 1].
   [[nodiscard]] double value() const {
     double counted = 0;
     for (double const count : totals_) counted += count;
@@ -83,6 +86,7 @@ class Auc {
                ? detail::area_under_curve(logits_[0], logits_[1])
                : rounded_value();
   }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "auc"; }
 
  private:

@@ -20,14 +20,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// @source Papineni et al. 2002; Post 2018, "A Call for Clarity in Reporting BLEU Scores"; sacrebleu 2.6
 class Bleu {
  public:
-  static constexpr char const* signature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp";
+  static constexpr char const* signature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp";  ///< as sacrebleu prints it
 
   /// Counts a hypothesis and its reference, both UTF-8.
   void add(std::string_view hypothesis, std::string_view reference);
   /// Returns the length of the hypotheses, the length of the references, 4 counts of matched n-grams, and 4 counts of
   /// all n-grams of the hypotheses.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns BLEU in [0, 100]; 0 without hypotheses.
   [[nodiscard]] double value() const;
+  /// Returns the name in reports.
   [[nodiscard]] char const* name() const noexcept { return "bleu"; }
 
   /// Returns the tokens of mteval-v13a, separated by one space.

@@ -19,13 +19,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// @source Popović 2015, "chrF: character n-gram F-score"; sacrebleu 2.6
 class Chrf {
  public:
-  static constexpr char const* signature = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no";
+  static constexpr char const* signature = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no";  ///< as sacrebleu prints it
 
   /// Counts a hypothesis and its reference, both UTF-8.
   void add(std::string_view hypothesis, std::string_view reference);
   /// Returns for each order the n-grams of the hypotheses, of the references, and the matched ones.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns chrF2 in [0, 100]; 0 without hypotheses.
   [[nodiscard]] double value() const;
+  /// Returns the name in reports.
   [[nodiscard]] char const* name() const noexcept { return "chrf"; }
 
  private:

@@ -34,6 +34,7 @@ class ConfusionMatrix {
       ++counts_[static_cast<std::size_t>(label * decisions_.classes() + predicted)];
     });
   }
+  /// Returns the counts, [classes, classes] by label and prediction.
   [[nodiscard]] std::span<double> totals() noexcept { return counts_; }
   /// Calls each(name, count) for all pairs of classes.
   template <class Each>
@@ -42,6 +43,7 @@ class ConfusionMatrix {
     for (std::size_t i = 0; i < counts_.size(); ++i)
       each("confusion." + std::to_string(i / classes) + "." + std::to_string(i % classes), counts_[i]);
   }
+  /// Returns the common prefix of its values' names.
   [[nodiscard]] static constexpr char const* name() noexcept { return "confusion"; }
 
  private:

@@ -25,8 +25,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Labels>
 class CtcErrorRate {
  public:
-  static constexpr bool higher_is_better = false;
+  static constexpr bool higher_is_better = false;  ///< for best_by
 
+  /// @param blank class of the blank, as in nn::ctc_loss
   explicit CtcErrorRate(Labels Sample::*labels, Index blank = 0) : labels_(labels), blank_(blank) {}
 
   /// Counts one batch.
@@ -56,8 +57,11 @@ class CtcErrorRate {
       totals_[1] += static_cast<double>(count);
     }
   }
+  /// Returns the edit distances and the true labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the rate, at least 0; above 1 with more errors than labels.
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "error_rate"; }
 
  private:

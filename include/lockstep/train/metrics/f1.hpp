@@ -29,10 +29,13 @@ class F1 {
   void add(Prediction const& prediction, Batch const& batch) {
     counts_.add(prediction, batch);
   }
+  /// Returns three counts per class: labels, predictions, correct ones.
   [[nodiscard]] std::span<double> totals() noexcept { return counts_.totals(); }
+  /// Returns the score in [0, 1]; 0 without samples.
   [[nodiscard]] double value() const noexcept {
     return counts_.mean([](double labels, double predicted, double both) { return 2 * both / (labels + predicted); });
   }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "f1"; }
 
  private:

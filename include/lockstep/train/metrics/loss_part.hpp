@@ -14,16 +14,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// is better.
 class LossPart {
  public:
-  static constexpr bool higher_is_better = false;
+  static constexpr bool higher_is_better = false;  ///< for best_by
 
+  /// @param name the name that nn::named_loss gives; also the name in reports
   explicit LossPart(std::string name) : name_(std::move(name)) {}
 
+  /// Adds the part's loss of one batch. An evaluation calls it.
   void add_loss(nn::Loss<HostSpace> const& loss) noexcept {
     totals_[0] += loss.sum;
     totals_[1] += loss.weight;
   }
+  /// Returns the sum and the weight.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the mean; 0 without weight.
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the name of the part.
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
 
  private:

@@ -17,8 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Target>
 class MeanAbsoluteError {
  public:
-  static constexpr bool higher_is_better = false;
+  static constexpr bool higher_is_better = false;  ///< for best_by
 
+  /// @param target number, array or vector of numbers, or optional number
   explicit MeanAbsoluteError(Target Sample::*target, RegressionOptions options = {})
       : target_(target), options_(std::move(options)) {}
 
@@ -33,8 +34,11 @@ class MeanAbsoluteError {
                           totals_[1] += 1;
                         });
   }
+  /// Returns the sum of the errors and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the mean times RegressionOptions::unit.
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : options_.unit * totals_[0] / totals_[1]; }
+  /// Returns RegressionOptions::name, or "mean_absolute_error".
   [[nodiscard]] char const* name() const noexcept {
     return options_.name.empty() ? "mean_absolute_error" : options_.name.c_str();
   }

@@ -29,11 +29,14 @@ class MeanIoU {
   void add(Prediction const& prediction, Batch const& batch) {
     counts_.add(prediction, batch);
   }
+  /// Returns three counts per class: labels, predictions, correct ones.
   [[nodiscard]] std::span<double> totals() noexcept { return counts_.totals(); }
+  /// Returns the mean in [0, 1]; 0 without places.
   [[nodiscard]] double value() const noexcept {
     return counts_.mean(
         [](double labels, double predicted, double both) { return both / (labels + predicted - both); });
   }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "mean_iou"; }
 
  private:

@@ -38,6 +38,7 @@ class R2Score {
   static constexpr std::size_t outputs = detail::outputs_of<Target>;
 
  public:
+  /// @param target number, array or vector of numbers, or optional number
   explicit R2Score(Target Sample::*target, RegressionOptions options = {})
       : target_(target), options_(std::move(options)) {}
 
@@ -60,7 +61,9 @@ class R2Score {
                           sums[3] += (x - target) * (x - target);
                         });
   }
+  /// Returns for each output: count, sum of targets, of their squares, of squared errors.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the score, at most 1; negative if the mean is the better prediction.
   [[nodiscard]] double value() const noexcept {
     double sum = 0, seen = 0;
     for (std::size_t output = 0; output < outputs; ++output) {
@@ -69,6 +72,7 @@ class R2Score {
     }
     return seen == 0 ? 0 : sum / seen;
   }
+  /// Returns RegressionOptions::name, or "r2".
   [[nodiscard]] char const* name() const noexcept { return options_.name.empty() ? "r2" : options_.name.c_str(); }
 
  private:

@@ -17,8 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Target>
 class RootMeanSquaredError {
  public:
-  static constexpr bool higher_is_better = false;
+  static constexpr bool higher_is_better = false;  ///< for best_by
 
+  /// @param target number, array or vector of numbers, or optional number
   explicit RootMeanSquaredError(Target Sample::*target, RegressionOptions options = {})
       : target_(target), options_(std::move(options)) {}
 
@@ -33,10 +34,13 @@ class RootMeanSquaredError {
                           totals_[1] += 1;
                         });
   }
+  /// Returns the sum of the squared errors and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the root times RegressionOptions::unit.
   [[nodiscard]] double value() const noexcept {
     return totals_[1] == 0 ? 0 : options_.unit * std::sqrt(totals_[0] / totals_[1]);
   }
+  /// Returns RegressionOptions::name, or "root_mean_squared_error".
   [[nodiscard]] char const* name() const noexcept {
     return options_.name.empty() ? "root_mean_squared_error" : options_.name.c_str();
   }

@@ -47,8 +47,11 @@ class TopKAccuracy {
                          totals_[1] += 1;
                        });
   }
+  /// Returns the number of labels among the k largest logits, and of counted labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the share in [0, 1].
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns "top_K_accuracy".
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
 
  private:

@@ -25,8 +25,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Sequence that a model generated for a sample.
 struct Generated {
-  Index sample = 0;  ///< index in the loader's dataset
-  Hypothesis hypothesis;
+  Index sample = 0;       ///< index in the loader's dataset
+  Hypothesis hypothesis;  ///< the best one of the beam
 };
 
 namespace detail {

@@ -42,7 +42,7 @@ class Predictor {
                 "docs/reference/model.md");
 
  public:
-  using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;
+  using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;  ///< what the model's functions receive
 
   /// Loads parameters of Lockstep, or of another program with `names`. `threads` compute together.
   /// @throws DataError if the file does not fit the model; ConfigError if `names` leaves out a parameter
@@ -58,6 +58,8 @@ class Predictor {
     expect_named(layout_.buffers());
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
   }
+  /// Loads a file of `Trainer::save` or a checkpoint. `threads` compute together.
+  /// @throws DataError if the file does not fit the model
   Predictor(Model model, std::string const& path, int threads = 1)
       : Predictor(std::move(model), path, NamesInFile{}, threads) {}
   /// Loads a checkpoint.
@@ -161,7 +163,9 @@ class Predictor {
 
   /// Returns the strings that were saved with the parameters; empty without a file.
   [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
+  /// Returns the predictor's copy of the model.
   [[nodiscard]] Model const& model() const noexcept { return *model_; }
+  /// Returns the names and shapes of its parameters.
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
 
  private:

@@ -21,14 +21,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Mean cost of one operation of a model per step.
 struct LayerTime {
-  std::string layer;      ///< named like parameters, as "encoder.0.attention"; empty for the model itself
-  std::string operation;  ///< class of the layer or name of the function: "MultiHeadAttention", "mean_pool"
-  double calls = 0;
-  double forward_ms = 0;
-  double backward_ms = 0;       ///< includes recomputation; excludes the start of gradient reductions
-  double share = 0;             ///< of the time of all operations
-  double activation_bytes = 0;  ///< allocated in forward; the peak is smaller because memory is reused
-  std::size_t parameter_bytes = 0;
+  std::string layer;                ///< named like parameters, as "encoder.0.attention"; empty for the model itself
+  std::string operation;            ///< class of the layer or name of the function: "MultiHeadAttention", "mean_pool"
+  double calls = 0;                 ///< per step
+  double forward_ms = 0;            ///< milliseconds of all calls of a step
+  double backward_ms = 0;           ///< includes recomputation; excludes the start of gradient reductions
+  double share = 0;                 ///< of the time of all operations
+  double activation_bytes = 0;      ///< allocated in forward; the peak is smaller because memory is reused
+  std::size_t parameter_bytes = 0;  ///< of the layer's own parameters
 };
 
 /// Returns the mean times over the traced steps, on this rank's first device, in the order of the model's forward pass.

@@ -21,19 +21,23 @@ struct TraceOptions {
 /// operations takes time.
 class Trace {
  public:
+  /// @param options which steps a fit records
   explicit Trace(TraceOptions options = {}) : options_(options) {}
   Trace(Trace const&) = delete;
   Trace& operator=(Trace const&) = delete;
   ~Trace() { delete[] devices_; }
 
+  /// Returns whether no step was recorded.
   [[nodiscard]] bool empty() const noexcept { return steps_ == 0; }
   /// Returns the first recorded step, counted from 1.
   [[nodiscard]] Index first_step() const noexcept { return first_; }
+  /// Returns the number of recorded steps.
   [[nodiscard]] Index steps() const noexcept { return steps_; }
   /// Timelines of the training thread, of the loader's workers, and of each device of this process.
   [[nodiscard]] Timeline const& training() const noexcept { return training_; }
-  [[nodiscard]] Timeline const& loading() const noexcept { return loading_; }
-  [[nodiscard]] int devices() const noexcept { return count_; }
+  [[nodiscard]] Timeline const& loading() const noexcept { return loading_; }  ///< of the loader's workers
+  [[nodiscard]] int devices() const noexcept { return count_; }                ///< number of devices of this process
+  /// Returns the timeline of a device in [0, devices()).
   [[nodiscard]] Timeline const& device(int number) const noexcept { return devices_[static_cast<std::size_t>(number)]; }
   /// Returns whether the first device's operations ran on the training thread.
   [[nodiscard]] bool on_host() const noexcept { return on_host_; }
@@ -50,9 +54,11 @@ class Trace {
   [[nodiscard]] Index plan(Index done, Index all) const noexcept {
     return done + 1 + std::min(options_.warm_up, std::max<Index>(0, all - done - options_.steps));
   }
+  /// Returns the options of the constructor.
   [[nodiscard]] TraceOptions const& options() const noexcept { return options_; }
   /// Counts a recorded step.
   void count() noexcept { ++steps_; }
+  /// Discards earlier records and starts recording at `step`.
   void begin(Index step, int devices, bool on_host) {
     first_ = step;
     steps_ = 0;
@@ -64,8 +70,11 @@ class Trace {
     devices_ = new Timeline[devices > 0 ? static_cast<std::size_t>(devices) : 0];
     for (count_ = 0; count_ < devices; ++count_) device(count_).clear();
   }
+  /// Returns the timeline to record into.
   [[nodiscard]] Timeline& training() noexcept { return training_; }
+  /// Returns the timeline to record into.
   [[nodiscard]] Timeline& loading() noexcept { return loading_; }
+  /// Returns the timeline to record into.
   [[nodiscard]] Timeline& device(int number) noexcept { return devices_[static_cast<std::size_t>(number)]; }
 
  private:

@@ -66,9 +66,10 @@ struct Evaluation {
                 "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
                 "public; see docs/reference/trainer.md");
 
-  Loader& loader;
-  std::tuple<Metrics...> metrics;
+  Loader& loader;                  ///< delivers the samples of the evaluation
+  std::tuple<Metrics...> metrics;  ///< copied for each device
 
+  /// @param m any number of metrics with different names
   explicit Evaluation(Loader& evaluation_loader, Metrics... m) : loader(evaluation_loader), metrics(std::move(m)...) {}
 
   /// Returns this evaluation with a second one, whose loss and metrics are reported as further metrics with the prefix
@@ -86,9 +87,10 @@ Evaluation(Loader&, Metrics...) -> Evaluation<Loader, typename detail::MetricOrN
 /// Several evaluations of one fit, made in order: the first one, and named ones that `with` adds.
 template <class First, class... Others>
 struct Evaluations {
-  First first;
-  std::tuple<std::pair<std::string, Others>...> others;
+  First first;                                           ///< reported without a prefix
+  std::tuple<std::pair<std::string, Others>...> others;  ///< with the prefix "NAME_"
 
+  /// Returns these evaluations with a further one, as Evaluation::with does.
   template <class Loader, class... Metrics>
   [[nodiscard]] auto with(std::string name, Evaluation<Loader, Metrics...> const& other) const {
     return Evaluations<First, Others..., Evaluation<Loader, Metrics...>>{
@@ -99,10 +101,13 @@ struct Evaluations {
 /// Makes a fit train without evaluations.
 struct NoEvaluation {};
 
+/// Whether a type is an evaluation of `fit`: an Evaluation, Evaluations or NoEvaluation.
 template <class Value>
 inline constexpr bool is_evaluation = std::is_same_v<Value, NoEvaluation>;
+/// True for an Evaluation.
 template <class Loader, class... Metrics>
 inline constexpr bool is_evaluation<Evaluation<Loader, Metrics...>> = true;
+/// True for Evaluations.
 template <class First, class... Others>
 inline constexpr bool is_evaluation<Evaluations<First, Others...>> = true;
 

@@ -34,7 +34,7 @@ struct FitOptions {
   std::string best_by = "loss";      ///< "loss", or the metric that decides which evaluation is best
   train::Checkpoints checkpoints{};  ///< where the run saves and resumes
   std::stop_token stop{};            ///< if any rank requests a stop, all ranks save and stop after the same step
-  std::vector<train::Observer*> observers{};
+  std::vector<train::Observer*> observers{};  ///< called in this order; not owned
   /// Chooses the fastest of the library's GEMM algorithms on GPUs: before the first step for the products of
   /// `shapes_ahead`, or else after it for its own. Rank 0 times them, all ranks use its choice, and checkpoints keep
   /// it. Results then differ in bits from run to run.
@@ -52,6 +52,7 @@ struct FitOptions {
 /// Describes the options of a fit that are numbers, switches or words. A trainer's flags, the checks of `fit` and the
 /// comparison between ranks follow from it.
 [[nodiscard]] OptionList describe(FitOptions& options);
+/// Describes options that are only read.
 [[nodiscard]] OptionList const describe(FitOptions const& options);
 
 /// Options of one Trainer::step, equal on all ranks.

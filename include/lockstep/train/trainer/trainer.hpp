@@ -100,6 +100,7 @@ class Trainer {
     session_.check_replicas(0);
     return metadata;
   }
+  /// Loads the parameters with `prefix`, which `in_file` replaces in the file.
   train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
     return load(path, {prefix, in_file});
   }
@@ -117,6 +118,7 @@ class Trainer {
                                      prefix, in_other, share);
     });
   }
+  /// Copies all parameters and buffers, or interpolates, as above.
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
   void copy_parameters(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
     copy_parameters(other, {}, {}, share);
@@ -235,12 +237,17 @@ class Trainer {
   [[nodiscard]] std::span<float const> values() const { return session_.values(); }
   /// Returns unlearned state of the model, such as running statistics, of the first device or of this rank.
   [[nodiscard]] std::span<float const> buffers() const { return session_.buffers(); }
+  /// Returns the names, shapes and offsets of the parameters.
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+  /// Returns the trainer's copy of the model.
   [[nodiscard]] Model const& model() const noexcept { return model_; }
+  /// Returns the trainer's policy.
   [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
   /// Returns the part of a loader's batches that this process trains on.
   [[nodiscard]] data::Split split() const { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
+  /// Returns this process's rank in [0, ranks()).
   [[nodiscard]] int rank() const { return policy_.first_shard() / policy_.shards(); }
+  /// Returns the number of ranks; 1 without DistributedDataParallel.
   [[nodiscard]] int ranks() const { return policy_.all_shards() / policy_.shards(); }
   /// Returns the string of rank `root`.   @collective with DistributedDataParallel
   [[nodiscard]] std::string broadcast(std::string text, int root) {
