@@ -25,38 +25,41 @@ concept Number = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;
 /// One number per sample.
 template <Number Value, class Space>
 struct NumberColumn {
-  TensorView<Value const, 1, Space> values;  // [rows]
+  TensorView<Value const, 1, Space> values;  ///< [rows]
 
   /// Returns the number of a row.
   [[nodiscard]] Value operator[](Index row) const noexcept requires(Space::host_accessible) { return values(row); }
 
+  /// Compares shapes and addresses, not elements.
   bool operator==(NumberColumn const&) const = default;
 };
 
 /// N numbers per sample, from `std::array<Value, N>`.
 template <Number Value, std::size_t Count, class Space>
 struct ArrayColumn {
-  TensorView<Value const, 2, Space> values;  // [rows, Count]
+  TensorView<Value const, 2, Space> values;  ///< [rows, Count]
 
   /// Returns the numbers of a row.
   [[nodiscard]] std::span<Value const, Count> operator[](Index row) const noexcept requires(Space::host_accessible) {
     return std::span<Value const, Count>(values.data + row * static_cast<Index>(Count), Count);
   }
 
+  /// Compares shapes and addresses, not elements.
   bool operator==(ArrayColumn const&) const = default;
 };
 
 /// A number that may be absent, from `std::optional<Value>`; absent numbers read as the collate's padding value.
 template <Number Value, class Space>
 struct OptionalColumn {
-  TensorView<Value const, 1, Space> values;  // [rows]
-  TensorView<bool const, 1, Space> present;  // [rows]
+  TensorView<Value const, 1, Space> values;  ///< [rows]
+  TensorView<bool const, 1, Space> present;  ///< [rows]
 
   /// Returns the number of a row, or nothing if it is absent.
   [[nodiscard]] std::optional<Value> operator[](Index row) const noexcept requires(Space::host_accessible) {
     return present(row) ? std::optional<Value>(values(row)) : std::nullopt;
   }
 
+  /// Compares shapes and addresses, not elements.
   bool operator==(OptionalColumn const&) const = default;
 };
 
@@ -71,14 +74,14 @@ enum class Side { end, start };
 /// `std::vector<std::array<Value, N>>`.
 template <Number Value, class Space, std::size_t Count = 0>
 struct PaddedColumn {
-  static constexpr int rank = Count == 0 ? 2 : 3;
-  TensorView<Value const, rank, Space> values;       // [rows, length] or [rows, length, Count]
-  TensorView<std::int32_t const, 1, Space> lengths;  // [rows], each at most `length`
-  TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty by default
-  SegmentPlan const* plan = nullptr;                 // of the ids' slots without padding; null by default
-  Side side = Side::end;                             // where the padding is
-  detail::ZeroRuns* zero_runs = nullptr;             // the collate's record of zero bytes in the slab
-  Index first_run = 0;                               // number of the first row's run in `zero_runs`
+  static constexpr int rank = Count == 0 ? 2 : 3;    ///< of `values`
+  TensorView<Value const, rank, Space> values;       ///< [rows, length] or [rows, length, Count]
+  TensorView<std::int32_t const, 1, Space> lengths;  ///< [rows], each at most `length`
+  TensorView<bool const, 2, Space> mask{};           ///< [rows, length], false in padding; empty by default
+  SegmentPlan const* plan = nullptr;                 ///< of the ids' slots without padding; null by default
+  Side side = Side::end;                             ///< where the padding is
+  detail::ZeroRuns* zero_runs = nullptr;             ///< the collate's record of zero bytes in the slab
+  Index first_run = 0;                               ///< number of the first row's run in `zero_runs`
 
   /// Returns the numbers of a row, without padding.
   [[nodiscard]] std::span<Value const> operator[](Index row) const noexcept
@@ -87,6 +90,7 @@ struct PaddedColumn {
     return {values.data + row * values.extent[1] + before, static_cast<std::size_t>(length)};
   }
 
+  /// Compares shapes and addresses, not elements.
   bool operator==(PaddedColumn const&) const = default;
 };
 
@@ -95,11 +99,11 @@ struct PaddedColumn {
 /// calls the offsets cu_seqlens.
 template <Number Value, class Space, std::size_t Count = 0>
 struct RaggedColumn {
-  static constexpr int rank = Count == 0 ? 1 : 2;
-  TensorView<Value const, rank, Space> values;  // [total] or [total, Count], total = offsets[rows]
-  TensorView<Index const, 1, Space> offsets;    // [rows + 1], ascending from 0
-  Index longest = 0;                            // elements of the longest sequence
-  SegmentPlan const* plan = nullptr;            // of the ids; null by default
+  static constexpr int rank = Count == 0 ? 1 : 2;  ///< of `values`
+  TensorView<Value const, rank, Space> values;     ///< [total] or [total, Count], total = offsets[rows]
+  TensorView<Index const, 1, Space> offsets;       ///< [rows + 1], ascending from 0
+  Index longest = 0;                               ///< elements of the longest sequence
+  SegmentPlan const* plan = nullptr;               ///< of the ids; null by default
 
   /// Returns the numbers of a row.
   [[nodiscard]] std::span<Value const> operator[](Index row) const noexcept
@@ -107,6 +111,7 @@ struct RaggedColumn {
     return {values.data + offsets(row), static_cast<std::size_t>(offsets(row + 1) - offsets(row))};
   }
 
+  /// Compares shapes and addresses, not elements.
   bool operator==(RaggedColumn const&) const = default;
 };
 
@@ -119,14 +124,15 @@ enum class Sequences {
 /// Concatenated strings: string r is the characters [offsets[r], offsets[r + 1]).
 template <class Space>
 struct TextColumn {
-  TensorView<char const, 1, Space> characters;  // [offsets[rows]]
-  TensorView<Index const, 1, Space> offsets;    // [rows + 1], ascending from 0
+  TensorView<char const, 1, Space> characters;  ///< [offsets[rows]]
+  TensorView<Index const, 1, Space> offsets;    ///< [rows + 1], ascending from 0
 
   /// Returns the string of a row.
   [[nodiscard]] std::string_view operator[](Index row) const noexcept requires(Space::host_accessible) {
     return {characters.data + offsets(row), static_cast<std::size_t>(offsets(row + 1) - offsets(row))};
   }
 
+  /// Compares shapes and addresses, not elements.
   bool operator==(TextColumn const&) const = default;
 };
 
@@ -137,26 +143,31 @@ template <Number Value, class Space, class Copy>
                                                                Copy const& copy) {
   return {copy(column.values)};
 }
+/// Returns the column in another space, as above.
 template <Number Value, std::size_t Count, class Space, class Copy>
 [[nodiscard]] ArrayColumn<Value, Count, typename Copy::Space> copied(ArrayColumn<Value, Count, Space> const& column,
                                                                      Copy const& copy) {
   return {copy(column.values)};
 }
+/// Returns the column in another space, as above.
 template <Number Value, class Space, class Copy>
 [[nodiscard]] OptionalColumn<Value, typename Copy::Space> copied(OptionalColumn<Value, Space> const& column,
                                                                  Copy const& copy) {
   return {copy(column.values), copy(column.present)};
 }
+/// Returns the column in another space, as above.
 template <Number Value, class Space, std::size_t Count, class Copy>
 [[nodiscard]] PaddedColumn<Value, typename Copy::Space, Count> copied(PaddedColumn<Value, Space, Count> const& column,
                                                                       Copy const& copy) {
   return {copy(column.values), copy(column.lengths), copy(column.mask), nullptr, column.side};
 }
+/// Returns the column in another space, as above.
 template <Number Value, class Space, std::size_t Count, class Copy>
 [[nodiscard]] RaggedColumn<Value, typename Copy::Space, Count> copied(RaggedColumn<Value, Space, Count> const& column,
                                                                       Copy const& copy) {
   return {copy(column.values), copy(column.offsets), column.longest, nullptr};
 }
+/// Returns the column in another space, as above.
 template <class Space, class Copy>
 [[nodiscard]] TextColumn<typename Copy::Space> copied(TextColumn<Space> const& column, Copy const& copy) {
   return {copy(column.characters), copy(column.offsets)};

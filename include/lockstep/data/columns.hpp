@@ -71,11 +71,14 @@ class Columns {
                 "constructor; see docs/reference/dataset.md");
 
  public:
+  /// Columns of all members, in their order.
   using Tuple =
       typename detail::ColumnTuple<Sample, MembersOf<std::conditional_t<Aggregate<Sample>, Sample, detail::NoSample>>,
                                    Space, sequences>::type;
 
   Columns() = default;
+  /// Makes a batch without columns, for a collate.
+  /// @shape positions [rows]
   Columns(Index rows, TensorView<Index const, 1, Space> positions, Index epoch) noexcept
       : rows_(rows), epoch_(epoch), positions_(positions) {}
 
@@ -123,6 +126,7 @@ class Columns {
 
   /// Returns all columns in the order of the members, for collates, which write them.
   [[nodiscard]] Tuple& columns() noexcept { return columns_; }
+  /// Returns all columns in the order of the members.
   [[nodiscard]] Tuple const& columns() const noexcept { return columns_; }
 
   /// Whether both batches refer to the same memory and are equal otherwise. Does not compare the memory's content.

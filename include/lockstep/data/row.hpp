@@ -70,10 +70,12 @@ Row<Nested> cell(Columns<Nested, HostSpace, sequences> const& columns, Index row
 template <class Sample>
 class Row {
  public:
+  /// Refers to a row of a batch, which must outlive it.
   template <Sequences sequences>
   Row(Columns<Sample, HostSpace, sequences> const& batch, Index row) noexcept
       : batch_(&batch), sequences_(sequences), row_(row) {}
 
+  /// Returns the place of a member, by type as above.
   template <class Member>
   [[nodiscard]] decltype(auto) operator[](Member Sample::*member) const noexcept {
     return sequences_ == Sequences::padded ? detail::cell(batch<Sequences::padded>()[member], row_)

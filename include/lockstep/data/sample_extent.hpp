@@ -79,9 +79,10 @@ void measure(Value const& member, Index*& out) noexcept {
 /// sample offers `extent(i)`.
 template <class Sample>
 struct SampleExtent {
-  static constexpr std::size_t count = detail::count_lengths<Sample>();
-  std::array<Index, count> lengths{};
+  static constexpr std::size_t count = detail::count_lengths<Sample>();  ///< vectors and strings of a sample
+  std::array<Index, count> lengths{};                                    ///< elements of each
 
+  /// Compares all lengths.
   friend bool operator==(SampleExtent const&, SampleExtent const&) = default;
 };
 

@@ -9,10 +9,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// The shards of every global batch that this process takes: [first, first + count) of `all`. By default a device has
 /// one shard; under parallel::Reproducible, one or more.
 struct Split {
-  int first = 0;
-  int count = 1;
-  int all = 1;
+  int first = 0;  ///< number of the first shard
+  int count = 1;  ///< shards of this process
+  int all = 1;    ///< shards of all processes
 
+  /// Compares all members.
   friend bool operator==(Split const&, Split const&) = default;
 };
 
@@ -30,6 +31,9 @@ enum class Tail {
 class EpochLayout {
  public:
   EpochLayout() = default;
+  /// @param samples positions in the epoch's order
+  /// @param batch_size rows of a shard in a micro-step
+  /// @param shards of all processes
   EpochLayout(Index samples, Index batch_size, int shards, Tail tail, Index first = 0) noexcept
       : batch_(batch_size),
         shards_(shards),
@@ -48,6 +52,7 @@ class EpochLayout {
   }
   /// Return the first position of a micro-step, and the position after its last.
   [[nodiscard]] Index begin(Index step) const noexcept { return first_ + step * global_batch(); }
+  /// Returns the position after the last of a micro-step.
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(end_, begin(step) + global_batch()); }
 
  private:

@@ -23,8 +23,11 @@ class ClassBalance {
   /// @throws DataError for a label outside [0, names.size()), with the sample's number
   ClassBalance(std::span<std::int32_t const> labels, std::vector<std::string> names);
 
+  /// Returns the names of the classes, in the order of the labels.
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
+  /// Returns the samples of each class.
   [[nodiscard]] std::vector<Index> const& counts() const noexcept { return counts_; }
+  /// Returns the samples of all classes.
   [[nodiscard]] Index samples() const noexcept { return std::accumulate(counts_.begin(), counts_.end(), Index{0}); }
   /// Returns the weight of each class: samples / (classes * samples of the class); 0 for a class without samples. The
   /// mean weight of all samples is 1 if every class has samples.

@@ -28,7 +28,9 @@ class ClassNames {
   /// largest label. Otherwise they are the distinct labels, sorted.
   [[nodiscard]] static ClassNames of_labels(std::vector<std::string> labels);
 
+  /// Returns the number of classes.
   [[nodiscard]] Index size() const noexcept { return std::ssize(names_); }
+  /// Returns the names, in the order of the labels.
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
   /// Returns the label of a class by its name, or else by its number; nothing if there is no such class.
   [[nodiscard]] std::optional<std::int32_t> find(std::string const& text) const;

@@ -15,9 +15,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// batch.
 template <class Sample>
 struct BatchPlan {
-  std::span<SampleExtent<Sample> const> extents;  // [rows]
-  std::span<Index const> positions;               // [rows], positions in the epoch's global order
-  Index epoch = 0;
+  std::span<SampleExtent<Sample> const> extents;  ///< [rows]
+  std::span<Index const> positions;               ///< [rows], positions in the epoch's global order
+  Index epoch = 0;                                ///< of all rows, from 0
 };
 
 /// Makes batches in two phases, so that each byte is copied once. First, `plan` lays out the batch in a reused slab.

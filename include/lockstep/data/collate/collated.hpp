@@ -20,8 +20,9 @@ class Collated {
                 "Lockstep: the first argument is no collate for these samples; see docs/reference/collate.md");
 
  public:
-  using Batch = typename CollateType::template Batch<Dataset, HostSpace>;
+  using Batch = typename CollateType::template Batch<Dataset, HostSpace>;  ///< type of the batch
 
+  /// Makes a batch of the samples, in order.
   Collated(CollateType const& collate, std::vector<Sample> const& samples, Index first = 0)
       : Collated(collate, extents_of(samples), first) {
     for (std::size_t row = 0; row < samples.size(); ++row) collate.row(batch_, static_cast<Index>(row), samples[row]);
@@ -34,7 +35,9 @@ class Collated {
     batch_ = collate.plan(BatchPlan<Sample>{extents_, positions_, 0}, slab_);  // new memory is zero
   }
   // Moving is safe: the batch refers to the vectors' memory, which moves with them.
+  /// Takes over the batch; references to it stay valid.
   Collated(Collated&&) noexcept = default;
+  /// Takes over the batch; references to it stay valid.
   Collated& operator=(Collated&&) noexcept = default;
 
   /// Returns the batch. Valid as long as this object.

@@ -18,6 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 template <class Sample>
 class InMemoryDataset {
  public:
+  /// Takes over the samples.
   explicit InMemoryDataset(std::vector<Sample> samples)
       : samples_(std::make_shared<std::vector<Sample> const>(std::move(samples))) {}
 
@@ -28,7 +29,9 @@ class InMemoryDataset {
       explicit InMemoryDataset(Source const& dataset)
       : InMemoryDataset(read(dataset)) {}
 
+  /// Returns the number of samples.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->size()); }
+  /// Returns sample i of [0, size()), by reference.
   [[nodiscard]] Sample const& get(Index i) const noexcept { return (*samples_)[static_cast<std::size_t>(i)]; }
   /// Returns a hash of every byte of every sample. Available if samples consist of numbers, enums, std::string,
   /// std::array, std::optional, std::vector and nested aggregates. For others, derive a dataset that has a fingerprint;

@@ -32,7 +32,7 @@ struct PadCollate {
   SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
 
   template <class Source, class Space>
-  using Batch = Columns<SampleOf<Source>, Space>;
+  using Batch = Columns<SampleOf<Source>, Space>;  ///< columns with padded sequences
 
   /// Checks whether a sample fits before its batch is laid out, so that only this sample fails or is skipped. Strings
   /// have any length, because they are not padded.

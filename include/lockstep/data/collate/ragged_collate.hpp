@@ -18,7 +18,7 @@ struct RaggedCollate {
   SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
 
   template <class Source, class Space>
-  using Batch = Columns<SampleOf<Source>, Space, Sequences::ragged>;
+  using Batch = Columns<SampleOf<Source>, Space, Sequences::ragged>;  ///< columns with concatenated sequences
 
   /// Lays out a batch in memory of `slab`, which is rewound.
   template <class Sample>

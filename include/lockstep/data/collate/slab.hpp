@@ -25,6 +25,7 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
   /// Returns the record of zero bytes in this memory, for the collate.
   [[nodiscard]] detail::ZeroRuns& zero_runs() noexcept { return zero_runs_; }
 
+  /// Releases all memory and plans for the next batch, which reuses them. Earlier batches become invalid.
   void rewind() {
     taken_ = 0;
     if (is_fragmented()) {

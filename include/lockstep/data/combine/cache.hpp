@@ -81,8 +81,8 @@ class Cache : public detail::DatasetAdapter<Source> {
                 "is read and draw after it: Transform{Cache{dataset, bytes}, augment}");
 
  public:
-  using Sample = SampleOf<Source>;
-  using Worker = detail::AdapterWorker<Cache, Source>;
+  using Sample = SampleOf<Source>;                      ///< type of a sample
+  using Worker = detail::AdapterWorker<Cache, Source>;  ///< reader of one worker
 
   /// @throws ConfigError if the budget is negative
   Cache(Source dataset, Index budget_bytes)
@@ -92,7 +92,9 @@ class Cache : public detail::DatasetAdapter<Source> {
     kept_->bytes_left = budget_bytes;
   }
 
+  /// Returns sample i, from memory if it is kept.
   [[nodiscard]] Sample get(Index i) const { return read(dataset_, i); }
+  /// Returns the dataset's extent of sample i.
   [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires detail::KnowsExtents<Source> {
     return dataset_.extent(i);
   }

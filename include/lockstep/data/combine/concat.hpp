@@ -40,36 +40,46 @@ class Concat {
   struct Shared;
 
  public:
-  using Sample = std::remove_cvref_t<Returned>;
+  using Sample = std::remove_cvref_t<Returned>;  ///< type of a sample
 
+  /// Takes datasets with samples of one type, in order.
   explicit Concat(First first, Rest... rest) : shared_(share(Datasets(std::move(first), std::move(rest)...))) {}
 
+  /// Returns the sum of the datasets' sizes.
   [[nodiscard]] Index size() const noexcept { return shared_->ends.back(); }
+  /// Returns sample i of [0, size()), from the dataset that has it.
   [[nodiscard]] Returned get(Index i) const {
     return visit<Returned>(i, [](auto const& dataset, Index k) -> Returned { return dataset.get(k); });
   }
+  /// Returns sample i with the key's random numbers.
   [[nodiscard]] Returned get(Index i, SampleKey const& key) const requires(List::any_draws) {
     return visit<Returned>(
         i, [&](auto const& dataset, Index k) -> Returned { return detail::get_with_key(dataset, k, key); });
   }
+  /// Returns the lengths of sample i without reading it.
   [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires(List::all_read_in_place) {
     return visit<SampleExtent<Sample>>(i, [](auto const& dataset, Index k) { return dataset.extent(k); });
   }
+  /// Reads sample i into its row of a batch.
   void read_into(Index i, Row<Sample> row) const requires(List::all_read_in_place) {
     visit<void>(i, [&](auto const& dataset, Index k) { dataset.read_into(k, row); });
   }
   /// Reads with a reader of each dataset.
   class Worker {
    public:
+    /// As the dataset's `get`.
     [[nodiscard]] Returned get(Index i) {
       return visit<Returned>(i, [](auto& dataset, Index k) -> Returned { return dataset.get(k); });
     }
+    /// As the dataset's `get` with a key.
     [[nodiscard]] Returned get(Index i, SampleKey const& key) requires(List::any_draws) {
       return visit<Returned>(i, [&](auto& dataset, Index k) -> Returned { return dataset.get(k, key); });
     }
+    /// As the dataset's `extent`.
     [[nodiscard]] SampleExtent<Sample> extent(Index i) requires(List::all_read_in_place) {
       return visit<SampleExtent<Sample>>(i, [](auto& dataset, Index k) { return dataset.extent(k); });
     }
+    /// As the dataset's `read_into`.
     void read_into(Index i, Row<Sample> row) requires(List::all_read_in_place) {
       visit<void>(i, [&](auto& dataset, Index k) { dataset.read_into(k, row); });
     }
@@ -87,12 +97,15 @@ class Concat {
     std::shared_ptr<Shared const> shared_;
     typename List::Readers readers_;
   };
+  /// Returns a reader for one worker.
   [[nodiscard]] Worker worker() const requires(List::any_has_workers) { return Worker(*this); }
+  /// Returns the sample's name in its dataset, or its number there.
   [[nodiscard]] std::string name(Index i) const {
     auto const number = shared_->dataset_of(i);
     return visit<std::string>(i,
                               [&](auto const& dataset, Index k) { return detail::sample_name_in(dataset, k, number); });
   }
+  /// Returns a hash of the datasets' sizes and fingerprints, in order.
   [[nodiscard]] std::uint64_t fingerprint() const {
     std::uint64_t hash = 0;
     bool first = true;
@@ -102,7 +115,9 @@ class Concat {
     return mix(hash, 0);
   }
 
+  /// Returns the number of groups of all datasets.
   [[nodiscard]] Index groups() const requires(List::all_grouped) { return shared_->groups.back(); }
+  /// Returns the group of sample i in [0, groups()).
   [[nodiscard]] Index group(Index i) const requires(List::all_grouped) {
     return shared_->groups[shared_->dataset_of(i)] +
            visit<Index>(i, [](auto const& each, Index k) -> Index { return each.group(k); });

@@ -21,8 +21,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Result of `hold_out`.
 template <Dataset Source>
 struct HeldOut {
-  Subset<Source> training;
-  Subset<Source> evaluation;
+  Subset<Source> training;    ///< the larger or remaining part
+  Subset<Source> evaluation;  ///< the held-out part
 };
 
 namespace detail {

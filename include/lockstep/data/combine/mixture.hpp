@@ -32,7 +32,7 @@ class Mixture {
   struct Plan;
 
  public:
-  using Sample = SampleOf<Source>;
+  using Sample = SampleOf<Source>;  ///< type of a sample
 
   /// @param samples length of the mixture; 0: the sum of the datasets' sizes
   /// @throws ConfigError if datasets and weights differ in number, or a dataset is empty
@@ -78,27 +78,36 @@ class Mixture {
     plan_ = std::move(plan);
   }
 
+  /// Returns the length of the mixture.
   [[nodiscard]] Index size() const noexcept { return size_; }
+  /// Returns sample i of [0, size()), from the dataset whose turn it is.
   [[nodiscard]] decltype(auto) get(Index i) const { return plan_->get(plan_->datasets, i); }
+  /// Returns sample i with the key's random numbers.
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<Source> {
     return plan_->get(plan_->datasets, i, key);
   }
+  /// Returns the lengths of sample i without reading it.
   [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires detail::ReadsInPlace<Source> {
     return plan_->extent(plan_->datasets, i);
   }
+  /// Reads sample i into its row of a batch.
   void read_into(Index i, Row<Sample> row) const requires detail::ReadsInPlace<Source> {
     plan_->read_into(plan_->datasets, i, row);
   }
   /// Reads with a reader of each dataset.
   class Worker {
    public:
+    /// As the dataset's `get`.
     [[nodiscard]] decltype(auto) get(Index i) { return plan_->get(readers_, i); }
+    /// As the dataset's `get` with a key.
     [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<Source> {
       return plan_->get(readers_, i, key);
     }
+    /// As the dataset's `extent`.
     [[nodiscard]] SampleExtent<Sample> extent(Index i) requires detail::ReadsInPlace<Source> {
       return plan_->extent(readers_, i);
     }
+    /// As the dataset's `read_into`.
     void read_into(Index i, Row<Sample> row) requires detail::ReadsInPlace<Source> {
       plan_->read_into(readers_, i, row);
     }
@@ -110,9 +119,11 @@ class Mixture {
     std::shared_ptr<Plan const> plan_;
     std::vector<detail::SampleReader<Source>> readers_;
   };
+  /// Returns a reader for one worker.
   [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this); }
   /// Returns the dataset that sample i comes from, and the sample's number in it.
   [[nodiscard]] std::pair<Index, Index> source(Index i) const { return plan_->source(i); }
+  /// Returns the sample's name in its dataset, or its number there.
   [[nodiscard]] std::string name(Index i) const {
     auto const [dataset, sample] = source(i);
     auto const d = static_cast<std::size_t>(dataset);

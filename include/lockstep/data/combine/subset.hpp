@@ -37,29 +37,38 @@ class Subset {
                           " samples; give numbers from 0 to below that");
   }
 
+  /// Returns the number of selected samples.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(indices_->size()); }
+  /// Returns sample i of [0, size()).
   [[nodiscard]] decltype(auto) get(Index i) const { return dataset_.get(original(i)); }
+  /// Returns sample i with the key's random numbers.
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<Source> {
     return dataset_.get(original(i), key);
   }
   /// Returns the number of a sample in the whole dataset.
   [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
+  /// Returns the lengths of sample i without reading it.
   [[nodiscard]] SampleExtent<SampleOf<Source>> extent(Index i) const requires detail::KnowsExtents<Source> {
     return dataset_.extent(original(i));
   }
+  /// Reads sample i into its row of a batch.
   void read_into(Index i, Row<SampleOf<Source>> row) const requires detail::ReadsInPlace<Source> {
     dataset_.read_into(original(i), row);
   }
   /// Reads with a reader of the dataset.
   class Worker {
    public:
+    /// As the dataset's `get`.
     [[nodiscard]] decltype(auto) get(Index i) { return reader_.get(original(i)); }
+    /// As the dataset's `get` with a key.
     [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<Source> {
       return reader_.get(original(i), key);
     }
+    /// As the dataset's `extent`.
     [[nodiscard]] SampleExtent<SampleOf<Source>> extent(Index i) requires detail::ReadsInPlace<Source> {
       return reader_.extent(original(i));
     }
+    /// As the dataset's `read_into`.
     void read_into(Index i, Row<SampleOf<Source>> row) requires detail::ReadsInPlace<Source> {
       reader_.read_into(original(i), row);
     }
@@ -72,14 +81,19 @@ class Subset {
     detail::SampleReader<Source> reader_;
     std::shared_ptr<std::vector<Index> const> indices_;
   };
+  /// Returns a reader for one worker.
   [[nodiscard]] Worker worker() const requires HasWorkers<Source> { return Worker(*this); }
+  /// Returns the sample's name in the whole dataset.
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<Source> { return dataset_.name(original(i)); }
+  /// Returns a hash of the dataset's size and fingerprint, and of the indices.
   [[nodiscard]] std::uint64_t fingerprint() const {
     auto hash = detail::size_and_fingerprint(dataset_);
     for (auto const index : *indices_) hash = mix(hash, static_cast<std::uint64_t>(index));
     return hash;
   }
+  /// Returns the number of groups of the whole dataset.
   [[nodiscard]] Index groups() const requires GroupedDataset<Source> { return dataset_.groups(); }
+  /// Returns the group of sample i in the whole dataset.
   [[nodiscard]] Index group(Index i) const requires GroupedDataset<Source> { return dataset_.group(original(i)); }
 
  private:

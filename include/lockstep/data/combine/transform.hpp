@@ -35,11 +35,14 @@ class Transform : public detail::DatasetAdapter<Source> {
   };
 
  public:
-  using Worker = detail::AdapterWorker<Transform, Source>;
+  using Worker = detail::AdapterWorker<Transform, Source>;  ///< reader of one worker
 
+  /// @param function called as const by several threads at once
   Transform(Source dataset, Function function) : Adapter(std::move(dataset)), function_(std::move(function)) {}
 
+  /// Returns the transformed sample i. If the function draws, it gets a key of epoch 0 and position i.
   [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
+  /// Returns the transformed sample i with the key's random numbers.
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<Source>) {
     return read(dataset_, i, key);
   }

@@ -53,15 +53,17 @@ class DataLoader {
   using Core = detail::LoaderCore<Source, OrderType, CollateType>;
 
  public:
-  using Sample = SampleOf<Source>;
-  using Batch = typename CollateType::template Batch<Source, HostSpace>;
+  using Sample = SampleOf<Source>;                                        ///< type of a sample
+  using Batch = typename CollateType::template Batch<Source, HostSpace>;  ///< type of a batch in host memory
   /// Whether a start at an earlier micro-step delivers its batches again; not of a stream.
   static constexpr bool repeats = !detail::SequentialAccess<Source>;
 
   /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
   class [[nodiscard]] HeldBatches {
    public:
+    /// Takes over the batches.
     HeldBatches(HeldBatches&& other) noexcept = default;
+    /// Releases the own batches and takes over the others.
     HeldBatches& operator=(HeldBatches&& other) noexcept {
       HeldBatches taken(std::move(other));
       core_.swap(taken.core_);
@@ -83,10 +85,12 @@ class DataLoader {
       auto const& of = *slot_->shards[shard];
       return std::span(of.indices).first(static_cast<std::size_t>(of.rows));
     }
+    /// Returns the epoch of the batches, from 0.
     [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
     /// Returns the name of the row with this position, for messages: "sample 17 (clips/17.npy)". Empty if no row has
     /// it.
     [[nodiscard]] std::string name_at(Index position) const { return core_->name_at(*slot_, position); }
+    /// Returns the micro-step of the batches in the epoch, from 0.
     [[nodiscard]] Index step() const noexcept { return slot_->step; }
     /// Returns the split that the loader was started with.
     [[nodiscard]] Split const& split() const noexcept { return slot_->split; }
@@ -130,7 +134,9 @@ class DataLoader {
                   "Lockstep: the fourth argument of DataLoader is a number, and should be options in braces: "
                   "{.batch_size = 32}");
   }
+  /// Takes over the workers. Held batches stay valid.
   DataLoader(DataLoader&&) noexcept = default;
+  /// Ends the own workers and takes over the others. Held batches stay valid.
   DataLoader& operator=(DataLoader&& other) noexcept {
     release_core();
     core_ = std::move(other.core_);
@@ -143,6 +149,7 @@ class DataLoader {
   }
   ~DataLoader() { release_core(); }
 
+  /// Returns the options. With a BatchOrder, `batch_size` is its max_rows().
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Returns the number of samples in an epoch.
   [[nodiscard]] Index samples() const { return core_->samples(); }

@@ -29,17 +29,17 @@ enum class Replay {
 
 /// Options of DataLoader: batches, threads, prefetching, the last batch of an epoch.
 struct DataLoaderOptions {
-  Index batch_size = 1;  ///< samples per shard (rank or device) and micro-step
-  int workers = 1;       ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`
-  int prefetch = 2;      ///< micro-steps prefetched in addition to the one in use
-  Tail tail = Tail::exact;
-  int max_workers = 0;          ///< if above `workers`: another worker starts when `next` waits and all are busy
+  Index batch_size = 1;     ///< samples per shard (rank or device) and micro-step
+  int workers = 1;          ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`
+  int prefetch = 2;         ///< micro-steps prefetched in addition to the one in use
+  Tail tail = Tail::exact;  ///< incomplete global batch at the end of an epoch
+  int max_workers = 0;      ///< if above `workers`: another worker starts when `next` waits and all are busy
   double deadline_seconds = 0;  ///< a longer wait in `next` is an error that names the stuck sample; 0: no deadline
   Index budget_bytes = 0;       ///< batches are prefetched only while all slots together need at most this; 0: no limit
-  OnFailure on_failure = OnFailure::raise;
-  Delivery delivery = Delivery::ordered;
-  Replay replay = Replay::none;
-  std::uint64_t seed = 0;  ///< of the SampleKeys that datasets draw from
+  OnFailure on_failure = OnFailure::raise;  ///< if a sample cannot be made
+  Delivery delivery = Delivery::ordered;    ///< order of the batches
+  Replay replay = Replay::none;             ///< to measure training without data work
+  std::uint64_t seed = 0;                   ///< of the SampleKeys that datasets draw from
 };
 
 /// Describes the options that are numbers or words. The checks of a loader and a trainer's flags follow from it.

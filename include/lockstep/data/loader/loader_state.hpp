@@ -13,9 +13,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// A position in the data from which to resume: everything before `position` in the epoch's order has been used. Does
 /// not depend on ranks, workers or batch sizes, all of which may change on resume.
 struct LoaderState {
-  static constexpr int version = 1;
+  static constexpr int version = 1;  ///< of the JSON form
 
-  Index epoch = 0;
+  Index epoch = 0;          ///< from 0
   Index position = 0;       ///< in the epoch's global order
   Index samples = 0;        ///< in an epoch
   std::string fingerprint;  ///< of dataset and order, in hexadecimal digits
@@ -26,6 +26,7 @@ struct LoaderState {
   /// @throws DataError if the string is not a state, or has another version
   [[nodiscard]] static LoaderState from_json(std::string_view text);
 
+  /// Compares all members.
   friend bool operator==(LoaderState const&, LoaderState const&) = default;
 };
 

@@ -27,6 +27,7 @@ struct LoaderStats {
   Index locked = 0;               ///< looks that found the worker waiting for a lock
   std::string last_failure = {};  ///< reason for the latest skipped or replaced sample
 
+  /// Returns the time in which workers read, planned, wrote and finished batches, sum over all workers.
   [[nodiscard]] double busy_seconds() const noexcept;
 
   /// Returns a sentence that says whether training or loading waits, and recommends a change.

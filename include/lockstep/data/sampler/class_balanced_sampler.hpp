@@ -26,14 +26,15 @@ enum class Balance {
 /// @cost constant time per position
 /// @throws ConfigError from `over` if classes and samples differ in number, or a class is negative
 struct ClassBalancedSampler {
-  std::vector<std::int32_t> classes;  ///< of each sample; classes without samples are left out
-  Balance balance = Balance::repeat_small;
-  std::uint64_t seed = 0;
+  std::vector<std::int32_t> classes;        ///< of each sample; classes without samples are left out
+  Balance balance = Balance::repeat_small;  ///< samples of a class in an epoch
+  std::uint64_t seed = 0;                   ///< of the order of classes and samples
 
   /// A template so that only programs that use it compile it.
   template <class = void>
   class OrderOf {
    public:
+    /// @param all the samples of each class; empty classes are left out
     OrderOf(ClassBalancedSampler const& sampler, detail::SamplesByClass all) : seed_(sampler.seed) {
       auto const by_size = [](auto const& a, auto const& b) { return a.size() < b.size(); };
       if (!all.empty()) {
@@ -43,7 +44,9 @@ struct ClassBalancedSampler {
       members_ = std::make_shared<detail::SamplesByClass const>(std::move(all));
     }
 
+    /// Returns the positions of an epoch.
     [[nodiscard]] Index size() const noexcept { return rounds_ * static_cast<Index>(members_->size()); }
+    /// Returns the map from position to sample for one epoch.
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch](Index position) { return sample(epoch, position); };
     }
@@ -69,8 +72,9 @@ struct ClassBalancedSampler {
     std::shared_ptr<detail::SamplesByClass const> members_;
   };
 
-  using Order = OrderOf<>;
+  using Order = OrderOf<>;  ///< type of the order
 
+  /// Returns the order for a dataset with as many samples as `classes`.
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     return Order(*this, detail::samples_by_class("ClassBalancedSampler", classes, static_cast<Index>(dataset.size())));
   }

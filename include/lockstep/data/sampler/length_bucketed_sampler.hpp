@@ -25,12 +25,13 @@ struct LengthBucketedSampler {
   std::vector<std::int32_t> lengths;  ///< of each sample
   Index global_batch = 1;  ///< samples of one or more micro-steps over all shards: batch size x ranks x devices
   Index window = 4096;     ///< samples that are sorted together, rounded up to whole batches
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  ///< of the shuffled order
 
   /// A template so that only programs that use it compile it.
   template <class = void>
   class OrderOf {
    public:
+    /// Copies the lengths.
     explicit OrderOf(LengthBucketedSampler const& sampler)
         : lengths_(std::make_shared<std::vector<std::int32_t> const>(sampler.lengths)),
           global_batch_(sampler.global_batch),
@@ -39,6 +40,7 @@ struct LengthBucketedSampler {
           seed_(sampler.seed),
           tables_(std::make_shared<detail::TableCache>(std::size_t{8})) {}
 
+    /// Returns the number of samples.
     [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
     /// Returns `global_batch`. A loader accepts this order only if it is a multiple of the samples of a micro-step over
     /// all shards.
@@ -84,8 +86,9 @@ struct LengthBucketedSampler {
     std::shared_ptr<detail::TableCache> tables_;
   };
 
-  using Order = OrderOf<>;
+  using Order = OrderOf<>;  ///< type of the order
 
+  /// Returns the order for a dataset with as many samples as `lengths`.
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     auto const require = [](bool holds, std::string const& what) {
       if (!holds) throw ConfigError("LengthBucketedSampler: " + what);

@@ -28,14 +28,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @source Hermans, Beyer, Leibe: In defense of the triplet loss for person re-identification (2017), P and K
 struct PerClassSampler {
   std::vector<std::int32_t> classes;  ///< of each sample; classes without samples are left out
-  Index classes_per_batch = 1;
-  Index samples_per_class = 1;  ///< a class with fewer samples repeats them in the same batch
-  std::uint64_t seed = 0;
+  Index classes_per_batch = 1;        ///< different classes in a batch
+  Index samples_per_class = 1;        ///< a class with fewer samples repeats them in the same batch
+  std::uint64_t seed = 0;             ///< of the order of classes and samples
 
   /// A template so that only programs that use it compile it.
   template <class = void>
   class OrderOf {
    public:
+    /// @param all the samples of each class; empty classes are left out
     OrderOf(PerClassSampler const& sampler, detail::SamplesByClass all)
         : seed_(sampler.seed),
           each_(sampler.samples_per_class),
@@ -44,11 +45,17 @@ struct PerClassSampler {
           turns_(std::max<Index>(1, std::ssize(all) / sampler.classes_per_batch)),
           members_(std::make_shared<detail::SamplesByClass const>(std::move(all))) {}
 
+    /// Returns the positions of an epoch.
     [[nodiscard]] Index size() const noexcept { return batches_ * rows_; }
+    /// Returns the samples of an epoch, repeated ones counted.
     [[nodiscard]] Index samples() const noexcept { return size(); }
+    /// Returns the batches of an epoch.
     [[nodiscard]] Index batches() const noexcept { return batches_; }
+    /// Returns the rows of each batch.
     [[nodiscard]] Index max_rows() const noexcept { return rows_; }
+    /// Returns the rows of a batch; all are full.
     [[nodiscard]] Index rows(Index, Index) const noexcept { return rows_; }
+    /// Returns the map from position to sample for one epoch.
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch](Index position) { return sample(epoch, position); };
     }
@@ -75,8 +82,9 @@ struct PerClassSampler {
     std::shared_ptr<detail::SamplesByClass const> members_;
   };
 
-  using Order = OrderOf<>;
+  using Order = OrderOf<>;  ///< type of the order
 
+  /// Returns the order for a dataset with as many samples as `classes`.
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     auto members = detail::samples_by_class("PerClassSampler", classes, static_cast<Index>(dataset.size()));
     auto const require = [](bool holds, std::string const& what) {

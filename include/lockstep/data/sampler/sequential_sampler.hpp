@@ -9,8 +9,11 @@ struct SequentialSampler {
   /// The order of every epoch: sample i at position i.
   class Order {
    public:
+    /// @param size number of samples
     explicit Order(Index size) noexcept : size_(size) {}
+    /// Returns the number of samples.
     [[nodiscard]] Index size() const noexcept { return size_; }
+    /// Returns the identity.
     [[nodiscard]] auto in(Index) const noexcept {
       return [](Index position) noexcept { return position; };
     }
@@ -19,6 +22,7 @@ struct SequentialSampler {
     Index size_;
   };
 
+  /// Returns the order of the dataset.
   [[nodiscard]] Order over(Dataset auto const& dataset) const { return Order(dataset.size()); }
 };
 

@@ -34,12 +34,13 @@ struct TokenBudgetSampler {
   Index min_batches = 4;              ///< of a bucket, so that samples of rare lengths are combined with others; costs
                                       ///< padding
   Index max_rows = 1024;              ///< samples in a batch at most
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;             ///< of the order of samples and batches
 
   /// A template so that only programs that use it compile it.
   template <class = void>
   class OrderOf {
    public:
+    /// Sorts the samples by length and cuts them into buckets.
     explicit OrderOf(TokenBudgetSampler const& sampler) : seed_(sampler.seed) {
       auto plan = std::make_shared<Plan>();
       auto const length = [&](Index i) { return std::max(sampler.lengths[static_cast<std::size_t>(i)], 1); };
@@ -64,14 +65,21 @@ struct TokenBudgetSampler {
       plan_ = std::move(plan);
     }
 
+    /// Returns batches() * max_rows().
     [[nodiscard]] Index size() const noexcept { return batches() * max_rows(); }
+    /// Returns the number of samples.
     [[nodiscard]] Index samples() const noexcept { return static_cast<Index>(plan_->sorted.size()); }
+    /// Returns the batches of an epoch.
     [[nodiscard]] Index batches() const noexcept { return plan_->batches; }
+    /// Returns the rows of the largest batch.
     [[nodiscard]] Index max_rows() const noexcept { return plan_->max_rows; }
+    /// Returns the rows of a batch, from 1 to max_rows().
     [[nodiscard]] Index rows(Index epoch, Index batch) const noexcept {
       auto const planned = batch_order(epoch)(batch);
       return rows_of(bucket_of(planned), planned);
     }
+    /// Returns the map from position to sample for one epoch. Use it from one thread: it keeps the batch of its last
+    /// call.
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch, batches = batch_order(epoch), samples = KeyedPermutation(1, 0), at = Index{-1},
               planned = Index{0}, bucket = static_cast<Bucket const*>(nullptr)](Index position) mutable {
@@ -119,8 +127,9 @@ struct TokenBudgetSampler {
     std::shared_ptr<Plan const> plan_;
   };
 
-  using Order = OrderOf<>;
+  using Order = OrderOf<>;  ///< type of the order
 
+  /// Returns the order for a dataset with as many samples as `lengths`.
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     auto const require = [](bool holds, std::string const& what) {
       if (!holds) throw ConfigError("TokenBudgetSampler: " + what);

@@ -43,8 +43,8 @@ struct WeightedSampler {
   std::vector<double> weights;  ///< one per sample, of any sum
   Index samples = 0;  ///< positions in an epoch; 0: the number of samples (without replacement, of samples of positive
                       ///< weight)
-  Replacement replacement = Replacement::with;
-  std::uint64_t seed = 0;
+  Replacement replacement = Replacement::with;  ///< whether a sample may occur several times in an epoch
+  std::uint64_t seed = 0;                       ///< of the draws
 
   /// A template so that only programs that use it compile it.
   template <class = void>
@@ -55,6 +55,7 @@ struct WeightedSampler {
     };
 
    public:
+    /// @param samples positions in an epoch
     OrderOf(WeightedSampler const& sampler, Index samples)
         : size_(samples), seed_(sampler.seed), replacement_(sampler.replacement) {
       if (replacement_ == Replacement::with) {
@@ -65,10 +66,12 @@ struct WeightedSampler {
       }
     }
 
+    /// Returns the positions of an epoch.
     [[nodiscard]] Index size() const noexcept { return size_; }
     /// Maps positions to samples for one epoch.
     class Epoch {
      public:
+      /// Returns the sample at a position in [0, size()).
       [[nodiscard]] Index operator()(Index position) const {
         if (table_) return (*table_)[static_cast<std::size_t>(position)];
         auto const bits = random_(static_cast<std::uint64_t>(position));
@@ -86,6 +89,7 @@ struct WeightedSampler {
       std::shared_ptr<std::vector<AliasEntry> const> alias_{};
       detail::TableCache::Table table_{};
     };
+    /// Returns the map from position to sample for one epoch.
     [[nodiscard]] Epoch in(Index epoch) const {
       auto const key = mix(mix("lockstep.data.weighted_sampler"), seed_, static_cast<std::uint64_t>(epoch));
       Epoch out(key);
@@ -149,8 +153,9 @@ struct WeightedSampler {
     std::shared_ptr<detail::TableCache> tables_;
   };
 
-  using Order = OrderOf<>;
+  using Order = OrderOf<>;  ///< type of the order
 
+  /// Returns the order for a dataset with as many samples as `weights`.
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     auto const size = static_cast<Index>(dataset.size());
     if (static_cast<Index>(weights.size()) != size) {

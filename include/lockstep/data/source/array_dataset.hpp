@@ -26,9 +26,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// each sample.
 template <class Sample, class Member>
 struct ArrayMember {
-  Member Sample::*member;
-  FileArray array;
-  RowRanges rows{};
+  Member Sample::*member;  ///< member that a row fills
+  FileArray array;         ///< one row for each sample, or several with `rows`
+  RowRanges rows{};        ///< rows of each sample; default: one
 };
 template <class Sample, class Member>
 ArrayMember(Member Sample::*, FileArray, RowRanges = {}) -> ArrayMember<Sample, Member>;
@@ -102,6 +102,7 @@ class ArrayDataset {
                 "Lockstep: ArrayDataset needs one ArrayMember for each member of the sample");
 
  public:
+  /// Takes one ArrayMember for each member of the sample, in any order.
   explicit ArrayDataset(ArrayMember<Sample, Member>... bound)
       : bound_(std::make_shared<std::tuple<ArrayMember<Sample, Member>...> const>(std::move(bound)...)) {
     Sample sample{};
@@ -144,7 +145,9 @@ class ArrayDataset {
     });
   }
 
+  /// Returns the number of samples.
   [[nodiscard]] Index size() const noexcept { return samples_of(std::get<0>(*bound_)); }
+  /// Reads sample i of [0, size()).
   [[nodiscard]] Sample get(Index i) const {
     Sample sample{};
     each([&](auto const& one) {
@@ -153,6 +156,7 @@ class ArrayDataset {
     });
     return sample;
   }
+  /// Returns the lengths of sample i without reading it.
   [[nodiscard]] SampleExtent<Sample> extent(Index i) const noexcept {
     if (!ranges_) return extent_;
     auto out = extent_;
@@ -162,9 +166,11 @@ class ArrayDataset {
     });
     return out;
   }
+  /// Reads sample i into its row of a batch: one copy per byte.
   void read_into(Index i, Row<Sample> row) const {
     each([&](auto const& one) { one.array.read_rows(one.rows.first(i), detail::numbers_of(row[one.member])); });
   }
+  /// Returns "row 17 of a.npy, b.npy", or "sequence 17 of …".
   [[nodiscard]] std::string name(Index i) const {
     std::string files, last;  // arrays of one archive share its path
     each([&](auto const& one) {
@@ -174,6 +180,7 @@ class ArrayDataset {
     });
     return (std::get<0>(*bound_).rows.single() ? "row " : "sequence ") + std::to_string(i) + " of " + files;
   }
+  /// Returns a hash of the files' fingerprints and of the row ranges.
   [[nodiscard]] std::uint64_t fingerprint() const {
     std::uint64_t hash = 0;
     each([&](auto const& one) { hash = mix(hash, one.array.fingerprint(), one.rows.fingerprint()); });

@@ -38,7 +38,7 @@ enum class CsvHeader {
 
 /// Options of CsvDataset: form of the lines, columns, encoding, memory.
 struct CsvOptions {
-  CsvHeader header = CsvHeader::automatic;
+  CsvHeader header = CsvHeader::automatic;  ///< whether the first line names columns
   /// Field separator. A blank means any number of blanks and tabs, also at the ends of a line, as in aligned columns.
   char separator = ',';
   /// Names of the columns that a row's members take, in the members' order. They are looked up in the first line, in
@@ -230,6 +230,7 @@ class CsvDataset {
   };
 
  public:
+  /// Opens the file and indexes its rows.
   explicit CsvDataset(std::string path, CsvOptions const& options = {})
       : missing_(options.missing), list_separator_(options.list_separator) {
     auto table = open(std::move(path), options);
@@ -243,8 +244,10 @@ class CsvDataset {
     table_ = std::move(table);
   }
 
+  /// Returns the number of rows, without the header.
   [[nodiscard]] Index size() const noexcept { return table_->rows(); }
 
+  /// Parses row i of [0, size()).
   [[nodiscard]] Row get(Index i) const {
     Row out{};
     auto row = table_->row(i);

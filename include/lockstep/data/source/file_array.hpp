@@ -24,8 +24,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// The element type of numbers in a file.
 struct NumberType {
   char kind = 'f';  ///< 'b' bool, 'i' signed, 'u' unsigned, 'f' floating point, 'B' bfloat16
-  int bytes = 4;
+  int bytes = 4;    ///< of a number
 
+  /// Returns the type of Value; an enum has its underlying type.
   template <Number Value>
   [[nodiscard]] static constexpr NumberType of() noexcept {
     if constexpr (std::is_enum_v<Value>) {
@@ -47,6 +48,7 @@ struct NumberType {
     return *this == of<Value>() || (kind == 'b' && std::is_same_v<Value, std::uint8_t>) ||
            (std::is_floating_point_v<Value> && bytes == 2 && (kind == 'f' || kind == 'B'));
   }
+  /// Compares kind and size.
   friend bool operator==(NumberType const&, NumberType const&) = default;
 };
 
@@ -74,11 +76,15 @@ class FileArray {
   FileArray(std::shared_ptr<detail::DataFile const> file, NumberType type, std::vector<Index> shape,
             std::uint64_t offset, Order order = Order::native, std::string name = "the array");
 
+  /// Returns the type of the numbers in the file.
   [[nodiscard]] NumberType type() const noexcept { return type_; }
+  /// Returns all extents, rows first.
   [[nodiscard]] std::vector<Index> const& shape() const noexcept { return shape_; }
+  /// Returns the first extent.
   [[nodiscard]] Index rows() const noexcept { return shape_[0]; }
   /// Returns the count of numbers in a row.
   [[nodiscard]] Index width() const noexcept { return row_bytes_ / type_.bytes; }
+  /// Returns the path of the file or archive.
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
 
   /// @throws DataError unless the numbers are of type Value or convert to Value without loss

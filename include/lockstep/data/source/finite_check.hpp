@@ -70,11 +70,14 @@ class FiniteCheck : public detail::DatasetAdapter<Source> {
   static_assert(Aggregate<SampleOf<Source>>, "Lockstep: the samples of FiniteCheck are aggregates");
 
  public:
-  using Worker = detail::AdapterWorker<FiniteCheck, Source>;
+  using Worker = detail::AdapterWorker<FiniteCheck, Source>;  ///< reader of one worker
 
+  /// Takes the dataset, or the stream, to check.
   explicit FiniteCheck(Source dataset) : Adapter(std::move(dataset)) {}
 
+  /// Returns sample i if all its numbers are finite.
   [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
+  /// Returns sample i, with the key's random numbers, if all its numbers are finite.
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<Source> {
     return read(dataset_, i, key);
   }

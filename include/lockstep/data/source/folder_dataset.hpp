@@ -29,8 +29,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The bytes of a file, and the number of its class.
 struct FileSample {
-  std::vector<std::uint8_t> bytes;
-  std::int32_t label = 0;
+  std::vector<std::uint8_t> bytes;  ///< whole content of the file
+  std::int32_t label = 0;           ///< index in classes()
 };
 
 /// Reads one sample per file of a folder tree; the file's folder names its class. Takes all files that match a pattern
@@ -51,13 +51,19 @@ class FolderDataset {
   FolderDataset(std::string_view pattern, std::vector<std::string> classes)
       : list_(list_of(find(pattern), std::move(classes))) {}
 
+  /// Returns the number of files.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(list_->files.size()); }
+  /// Reads file i of [0, size()).
   [[nodiscard]] FileSample get(Index i) const;
+  /// Returns the size of file i in bytes.
   [[nodiscard]] SampleExtent<FileSample> extent(Index i) const noexcept { return {{file(i).bytes}}; }
+  /// Reads file i into its row of a batch.
   void read_into(Index i, Row<FileSample> row) const;
+  /// Returns the path of file i.
   [[nodiscard]] std::string name(Index i) const { return file(i).path; }
   /// Returns the names of the classes in the order of their labels.
   [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return list_->classes; }
+  /// Returns the label of file i without reading it.
   [[nodiscard]] std::int32_t label(Index i) const noexcept { return file(i).label; }
   /// Returns a hash of paths and sizes.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;

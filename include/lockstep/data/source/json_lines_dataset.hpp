@@ -17,14 +17,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @throws DataError from `get` if a line is not JSON; names file, line and column
 class JsonLinesDataset {
  public:
+  /// Opens the file and indexes its lines.
   explicit JsonLinesDataset(std::string path, TextLinesOptions options = {})
       : lines_(std::move(path), std::move(options)) {}
 
+  /// Returns the number of lines that are not empty.
   [[nodiscard]] Index size() const noexcept { return lines_.size(); }
+  /// Parses line i of [0, size()).
   [[nodiscard]] json::Value get(Index i) const {
     return json::parse(lines_.get(i), lines_.name(i), json::LoneSurrogates::replace);
   }
+  /// Returns the place of a line, such as "reviews.jsonl:17", counted from 1.
   [[nodiscard]] std::string name(Index i) const { return lines_.name(i); }
+  /// Returns a hash of the file, as TextLinesDataset.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_.fingerprint(); }
 
  private:

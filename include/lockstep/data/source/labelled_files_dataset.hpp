@@ -22,8 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// A text and the number of its class.
 struct LabelledText {
-  std::string text;
-  std::int32_t label = 0;
+  std::string text;        ///< at most window_bytes bytes, cut at any byte
+  std::int32_t label = 0;  ///< index in classes()
 };
 
 /// Handling of a pattern that matches no file.
@@ -34,11 +34,11 @@ enum class Unmatched {
 
 /// Options of LabelledFilesDataset: the windows of a file, and limits on their number.
 struct LabelledFilesOptions {
-  Index window_bytes = 256;    ///< length of a sample
-  Index min_bytes = 64;        ///< a file with fewer bytes after its head has no sample
-  Index files_per_class = 0;   ///< maximum files of a class, evenly over their sorted paths; 0: all
-  Index windows_per_file = 0;  ///< maximum windows of a file, evenly over its length; 0: all
-  Unmatched unmatched = Unmatched::refuse;
+  Index window_bytes = 256;                 ///< length of a sample
+  Index min_bytes = 64;                     ///< a file with fewer bytes after its head has no sample
+  Index files_per_class = 0;                ///< maximum files of a class, evenly over their sorted paths; 0: all
+  Index windows_per_file = 0;               ///< maximum windows of a file, evenly over its length; 0: all
+  Unmatched unmatched = Unmatched::refuse;  ///< if a pattern matches no file
 };
 
 /// Reads windows of text files as samples. Patterns "NAME=GLOB,NAME=GLOB,..." give the class of each file. `*`, `?` and
@@ -53,16 +53,21 @@ struct LabelledFilesOptions {
 /// @throws DataError from `get` if a file cannot be read or has become shorter
 class LabelledFilesDataset {
  public:
+  /// @param patterns "NAME=GLOB,NAME=GLOB,…"
   explicit LabelledFilesDataset(std::string_view patterns, LabelledFilesOptions options = {});
 
+  /// Returns the number of windows.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(index_->windows.size()); }
+  /// Reads window i of [0, size()).
   [[nodiscard]] LabelledText get(Index i) const;
 
   /// Returns a hash of the files' paths and classes, and of the windows' places; not of the files' bytes.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   /// Returns the number of files with samples.
   [[nodiscard]] Index groups() const noexcept { return static_cast<Index>(index_->files.size()); }
+  /// Returns the number of the window's file, in [0, groups()).
   [[nodiscard]] Index group(Index i) const noexcept;
+  /// Returns the path of a file in [0, groups()).
   [[nodiscard]] std::string const& path(Index group) const noexcept;
   /// Returns the names of the classes in the order of their labels.
   [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return index_->classes; }

@@ -59,8 +59,10 @@ class LineReader {
 template <class Function>
 class LineStream {
  public:
+  /// what `convert` returns
   using Sample = std::remove_cvref_t<std::invoke_result_t<Function const&, std::string_view>>;
 
+  /// @param lanes files that are read at the same time, at most as many as paths
   LineStream(std::vector<std::string> paths, Index lanes, Function convert, std::string encoding = "utf-8")
       : paths_(std::make_shared<std::vector<std::string> const>(std::move(paths))),
         lanes_(lanes),
@@ -75,8 +77,10 @@ class LineStream {
   /// The samples of one lane, one line each.
   class Lane {
    public:
+    /// For LineStream, which opens lanes.
     Lane(detail::LineReader lines, Function const& convert) : lines_(std::move(lines)), convert_(convert) {}
 
+    /// Returns the sample of the next line, or nothing after the last.
     [[nodiscard]] std::optional<Sample> next() {
       std::optional<Sample> out;
       if (auto const line = lines_.next()) {
@@ -94,6 +98,7 @@ class LineStream {
     Function convert_;
   };
 
+  /// Returns the number of lanes.
   [[nodiscard]] Index lanes() const noexcept { return lanes_; }
   /// Opens a lane; its content is equal in every epoch.
   [[nodiscard]] Lane lane(Index k, Index) const {

@@ -40,10 +40,14 @@ enum class MdsCheck {
 /// sizes of the values that vary, values
 class MdsDataset {
  public:
+  /// @param folder folder with index.json
   explicit MdsDataset(std::string const& folder, MdsCheck check = MdsCheck::sizes);
 
+  /// Returns the samples of all shards.
   [[nodiscard]] Index size() const noexcept { return shared_->ends.back(); }
+  /// Reads sample i of [0, size()).
   [[nodiscard]] MdsSample get(Index i) const;
+  /// Returns the sample's number and shard.
   [[nodiscard]] std::string name(Index i) const;
   /// Returns a hash of the index.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shared_->fingerprint; }

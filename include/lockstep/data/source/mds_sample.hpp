@@ -30,8 +30,10 @@ NumberType mds_type(std::string_view encoding);
 /// A sample of an MDS dataset: its values by column.
 class MdsSample {
  public:
-  using Columns = std::shared_ptr<std::vector<detail::MdsColumn> const>;
+  using Columns = std::shared_ptr<std::vector<detail::MdsColumn> const>;  ///< columns of a shard, shared by its samples
 
+  /// For MdsDataset. @param where name of the sample in messages
+  /// @throws DataError if the data do not fit the columns
   MdsSample(Columns columns, std::vector<std::byte> data, std::string where);
 
   /// Returns the heap memory of the sample, without the column names that all samples share.
@@ -58,6 +60,8 @@ class MdsSample {
     detail::widen_in_place(type, std::span(out));
     return out;
   }
+  /// Returns the number of a column that has one per sample.
+  /// @throws DataError if it has several, or is of another type
   template <Number Element>
   [[nodiscard]] Element number(std::string_view column) const {
     auto const all = numbers<Element>(column);

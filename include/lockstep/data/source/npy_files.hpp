@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// files, `array` opens each on demand, so the limit of open files does not apply. Copies share the list. Thread-safe.
 class NpyFiles {
  public:
-  static constexpr Index default_max_mapped = 64;
+  static constexpr Index default_max_mapped = 64;  ///< files that are memory-mapped by default
 
   /// Does not throw for a file that cannot be opened. Instead `array` throws, so that a loader can skip its samples.
   explicit NpyFiles(std::vector<std::string> paths, Index max_mapped = default_max_mapped) {
@@ -37,7 +37,9 @@ class NpyFiles {
     list_ = std::move(list);
   }
 
+  /// Returns the number of files.
   [[nodiscard]] Index size() const noexcept { return std::ssize(list_->paths); }
+  /// Returns the path of file i of [0, size()).
   [[nodiscard]] std::string const& path(Index i) const noexcept { return list_->paths[static_cast<std::size_t>(i)]; }
   /// @throws DataError if the file is missing or damaged
   [[nodiscard]] FileArray array(Index i) const {

@@ -27,14 +27,17 @@ enum class NpzChecksums {
 /// @source PKWARE APPNOTE 6.3, with Zip64
 class NpzFile {
  public:
+  /// @param checksums whether `array` compares the CRC-32 of an array
   explicit NpzFile(std::string const& path, NpzChecksums checksums = NpzChecksums::verify)
       : file_(std::make_shared<detail::DataFile const>(path)),
         directory_(detail::read_zip_directory(*file_)),
         checksums_(checksums) {}
 
+  /// Returns the path of the archive.
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
   /// Returns the names of the arrays, in the order of the archive.
   [[nodiscard]] std::vector<std::string> names() const;
+  /// Returns whether the archive has an array of this name.
   [[nodiscard]] bool has(std::string_view name) const { return find(name) != directory_.entries.end(); }
   /// Returns an array whose rows are read from the archive in place.
   /// @throws DataError if the archive has no such array or two of them, or the array is damaged, encrypted or

@@ -44,8 +44,11 @@ class RowRanges {
   [[nodiscard]] Index samples(Index rows) const noexcept;
   /// Returns the number of rows that all samples together take from an array of `rows` rows.
   [[nodiscard]] Index used(Index rows) const noexcept { return single() ? rows : offsets_->back(); }
+  /// Returns the first row of a sample.
   [[nodiscard]] Index first(Index sample) const noexcept { return single() ? sample : at(sample); }
+  /// Returns the number of rows of a sample; it may be 0.
   [[nodiscard]] Index count(Index sample) const noexcept { return single() ? 1 : at(sample + 1) - at(sample); }
+  /// Returns a hash of the offsets.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
  private:

@@ -29,18 +29,22 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 template <StreamDataset Stream>
 class Streamed {
  public:
-  using Sample = SampleOfStream<Stream>;
+  using Sample = SampleOfStream<Stream>;  ///< type of a sample
   /// More than any epoch has.
   static constexpr Index unknown = Index{1} << 40;
 
+  /// @param samples positions in an epoch; unknown: until all lanes have ended
   explicit Streamed(Stream stream, Index samples = unknown)
       : stream_(std::move(stream)), samples_(samples), count_(stream_.lanes()) {
     if (count_ < 1) throw ConfigError("Streamed: the stream has " + std::to_string(count_) + " lanes; it needs one");
     if (samples_ < 0) throw ConfigError("Streamed: samples is " + std::to_string(samples_) + "; it must be at least 0");
     lanes_ = std::make_unique<Lane[]>(static_cast<std::size_t>(count_));
   }
+  /// Shares the stream and starts from the beginning.
   Streamed(Streamed const& other) : Streamed(other.stream_, other.samples_) {}
+  /// Takes over the stream and its open lanes.
   Streamed(Streamed&&) noexcept = default;
+  /// Takes over the stream of `other`.
   Streamed& operator=(Streamed other) noexcept {
     std::swap(stream_, other.stream_);
     std::swap(samples_, other.samples_);
@@ -50,7 +54,9 @@ class Streamed {
   }
   ~Streamed() = default;
 
+  /// Returns the positions of an epoch, or `unknown`.
   [[nodiscard]] Index size() const noexcept { return samples_; }
+  /// Returns the number of lanes of the stream.
   [[nodiscard]] Index lanes() const noexcept { return count_; }
   /// Returns the sample at a position of epoch 0. @throws DataError if its lane has ended
   /// @throws ConfigError if the position was passed
@@ -58,9 +64,11 @@ class Streamed {
     if (auto sample = take({0, 0, i})) return std::move(*sample);
     throw DataError("Streamed: " + name(i) + " does not exist: its lane has ended");
   }
+  /// Returns "sample 17 of lane 2".
   [[nodiscard]] std::string name(Index i) const {
     return "sample " + std::to_string(i / count_) + " of lane " + std::to_string(i % count_);
   }
+  /// Returns the stream's fingerprint.
   [[nodiscard]] std::uint64_t fingerprint() const requires requires(Stream const& s) { s.fingerprint(); }
   { return stream_.fingerprint(); }
 

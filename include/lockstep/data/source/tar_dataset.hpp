@@ -29,16 +29,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// One member of a sample in a tar archive.
 struct TarMember {
-  std::string extension;  ///< the part after the key and its dot: "jpg", "seg.png"
-  std::vector<std::uint8_t> bytes;
+  std::string extension;            ///< the part after the key and its dot: "jpg", "seg.png"
+  std::vector<std::uint8_t> bytes;  ///< whole content of the member
 };
 
 using TarPart [[deprecated("data::TarMember")]] = TarMember;
 
 /// A sample of a tar archive: its members by extension.
 struct TarSample {
-  std::string key;  ///< the common part of the members' paths
-  std::vector<TarMember> members;
+  std::string key;                 ///< the common part of the members' paths
+  std::vector<TarMember> members;  ///< in the order of the archive
 
   /// Returns the bytes of a member. @throws DataError if the sample has no member with this extension
   [[nodiscard]] std::vector<std::uint8_t> const& at(std::string_view extension) const;
@@ -61,13 +61,18 @@ enum class TarIndex {
 /// @source POSIX.1-2001 (ustar, pax), GNU tar's long names and base-256 sizes
 class TarDataset {
  public:
+  /// Opens the archive and reads its headers, or a kept index.
   explicit TarDataset(std::string path, TarIndex index = TarIndex::keep);
 
+  /// Returns the number of samples.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->keys.size()); }
+  /// Reads sample i of [0, size()).
   [[nodiscard]] TarSample get(Index i) const;
+  /// Returns the archive and the sample's key.
   [[nodiscard]] std::string name(Index i) const;
   /// Returns the number of files that are no samples: hidden files, and metadata such as `__meta__`.
   [[nodiscard]] Index skipped() const noexcept { return samples_->skipped; }
+  /// Returns a hash that changes with the archive's size, beginning or end.
   [[nodiscard]] std::uint64_t fingerprint() const { return file_->fingerprint(); }
 
  private:

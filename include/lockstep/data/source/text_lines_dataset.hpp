@@ -32,12 +32,16 @@ struct TextLinesOptions {
 /// @throws DataError from `get` if the file has become shorter
 class TextLinesDataset {
  public:
+  /// Opens the file and indexes its lines.
   explicit TextLinesDataset(std::string path, TextLinesOptions options = {});
 
+  /// Returns the number of lines that are not blank.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lines_->begins.size()); }
+  /// Returns line i of [0, size()), without its end.
   [[nodiscard]] std::string get(Index i) const;
   /// Returns the place of a line such as "reviews.txt:17", counted from 1 over all lines of the file.
   [[nodiscard]] std::string name(Index i) const;
+  /// Returns a hash of the file's content.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_->file.hash(); }
 
  private:

@@ -46,9 +46,12 @@ class UciHarDataset {
  public:
   static constexpr Index classes = 6, signals = 9, length = 128;
 
+  /// @param part "train" or "test"
   UciHarDataset(std::string const& folder, std::string const& part);
 
+  /// Returns the number of windows.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(shared_->labels.size()); }
+  /// Reads and parses window i of [0, size()).
   [[nodiscard]] HarSample get(Index i) const;
   /// Returns the extent of every sample.
   [[nodiscard]] static SampleExtent<HarSample> extent(Index) noexcept { return {{length}}; }
@@ -64,6 +67,7 @@ class UciHarDataset {
   /// Returns the number of people, who group the samples. Without the file of subjects, each sample is a separate
   /// group.
   [[nodiscard]] Index groups() const noexcept { return shared_->subjects.empty() ? size() : shared_->groups; }
+  /// Returns the person of window i, in [0, groups()).
   [[nodiscard]] Index group(Index i) const noexcept;
 
  private:

@@ -13,8 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Splits a text into runs of `width` bytes, one from every `stride`-th byte; width 1 gives single bytes. A text
 /// shorter than `width` is one token. Suits source code, in which spelling is more informative than words.
 struct NgramTokenizer {
-  std::size_t width = 3;
-  std::size_t stride = 1;
+  std::size_t width = 3;   ///< bytes of a token, at least 1
+  std::size_t stride = 1;  ///< bytes between the beginnings of tokens, at least 1
 
   /// Calls `each(token)` for every token in order.
   /// @throws ConfigError unless width and stride are at least 1

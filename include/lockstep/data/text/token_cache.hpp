@@ -67,6 +67,7 @@ class TextSources {
   void add_file(std::string const& path);
   /// Adds all files of a dataset.
   void add_files(LabelledFilesDataset const& files);
+  /// Adds a string.
   void add(std::string_view words) { rest_ = mix(rest_, mix(words)); }
 
   [[nodiscard]] std::uint64_t place() const noexcept { return place_; }  ///< of the paths
@@ -139,16 +140,21 @@ class TokenCache {
                                                      Label Sample::*label) const {
     return {file_, 0, tokens, label};
   }
+  /// Returns the evaluation samples in your own type, as `training` does.
   template <class Sample, class Label>
   [[nodiscard]] TokenDataset<Sample, Label> evaluation(std::vector<std::int32_t> Sample::*tokens,
                                                        Label Sample::*label) const {
     return {file_, 1, tokens, label};
   }
+  /// Returns the vocabulary of the training texts, or the given one.
   [[nodiscard]] Vocabulary vocabulary() const { return Vocabulary::from_text(file_->vocabulary()); }
   /// Returns the vocabulary as Vocabulary::to_text writes it.
   [[nodiscard]] std::string vocabulary_text() const { return std::string(file_->vocabulary()); }
+  /// Returns the names of the classes, in the order of the labels.
   [[nodiscard]] std::vector<std::string> classes() const;
+  /// Returns the number of training texts.
   [[nodiscard]] Index training_size() const noexcept { return static_cast<Index>(file_->header().parts[0].rows); }
+  /// Returns the number of evaluation texts.
   [[nodiscard]] Index evaluation_size() const noexcept { return static_cast<Index>(file_->header().parts[1].rows); }
   /// Returns the number of texts, in both parts, that had more than `max_length` tokens.
   [[nodiscard]] Index truncated() const noexcept;

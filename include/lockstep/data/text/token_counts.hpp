@@ -17,6 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Counts the tokens of texts and makes a vocabulary of the most frequent tokens. Pass only training texts.
 class TokenCounts {
  public:
+  /// Counts the tokens of a text.
+  /// @param tokenizer calls each(token) for every token of tokenizer(text, each)
   template <class Tokenizer>
   void add(std::string_view text, Tokenizer const& tokenizer) {
     tokenizer(text, [&](std::string_view token) {

@@ -32,7 +32,9 @@ class TokenDataset {
                std::vector<std::int32_t> Sample::*tokens, Label Sample::*label)
       : file_(std::move(file)), part_(part), tokens_(tokens), label_(label) {}
 
+  /// Returns the number of texts.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(file_->header().parts[part_].rows); }
+  /// Returns text i of [0, size()) as tokens and label.
   [[nodiscard]] Sample get(Index i) const {
     auto const record = file_->record(part_, i);
     Sample out{};
@@ -41,9 +43,11 @@ class TokenDataset {
     out.*label_ = static_cast<Label>(record.label);
     return out;
   }
+  /// Returns the number of tokens of text i.
   [[nodiscard]] SampleExtent<Sample> extent(Index i) const {
     return {{static_cast<Index>(file_->record(part_, i).length)}};
   }
+  /// Reads text i into its row of a batch.
   void read_into(Index i, Row<Sample> row) const {
     auto const record = file_->record(part_, i);
     file_->read(record, row[tokens_]);

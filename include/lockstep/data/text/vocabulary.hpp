@@ -31,8 +31,8 @@ struct StringHash {
 /// Thread-safe: nothing changes after construction. TokenCounts builds a vocabulary from texts.
 class Vocabulary {
  public:
-  static constexpr std::int32_t padding = 0;
-  static constexpr std::int32_t unknown = 1;
+  static constexpr std::int32_t padding = 0;  ///< id of padding
+  static constexpr std::int32_t unknown = 1;  ///< id of tokens that the vocabulary lacks
 
   Vocabulary() = default;
   /// @throws DataError if a token is empty or occurs twice; names both lines of the text form
@@ -40,6 +40,7 @@ class Vocabulary {
 
   /// Returns the number of ids, including padding and unknown: the rows of an embedding table.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(tokens_.size()) + first_token; }
+  /// Returns the id of a token, or `unknown`.
   [[nodiscard]] std::int32_t id(std::string_view token) const noexcept;
   /// Returns the token of an id in [0, size()); padding and unknown have names in angle brackets.
   [[nodiscard]] std::string_view token(std::int32_t id) const noexcept;
@@ -63,6 +64,7 @@ class Vocabulary {
   /// Returns the vocabulary that to_text wrote. @throws DataError naming the line
   [[nodiscard]] static Vocabulary from_text(std::string_view text);
 
+  /// Compares the tokens and their order.
   friend bool operator==(Vocabulary const& a, Vocabulary const& b) noexcept { return a.tokens_ == b.tokens_; }
 
  private:
