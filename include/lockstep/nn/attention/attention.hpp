@@ -46,6 +46,7 @@ class MultiHeadAttention {
   /// odd width
   explicit MultiHeadAttention(Options const& options);
 
+  /// Names the maps "query", "key", "value" and "output".
   void visit(auto&& each) {
     each("query", query_);
     each("key", key_);

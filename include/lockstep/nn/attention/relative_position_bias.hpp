@@ -42,6 +42,7 @@ class RelativePositionBias {
     });
   }
 
+  /// Names the parameter "table".
   void visit(auto&& each) { each("table", table_); }
 
   /// Returns the bias of MultiHeadAttention::forward for attention to a memory, the keys. During prediction token by

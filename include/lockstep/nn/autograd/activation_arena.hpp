@@ -22,6 +22,7 @@ class ActivationArena {
   using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
 
  public:
+  /// Returns uninitialized memory for `count` elements.
   template <class Element>
   [[nodiscard]] Element* take(Index count) {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(Element);
@@ -82,10 +83,12 @@ class ActivationArena {
   }
   /// A state to rewind to, or to `keep`. Until then, memory that was freed before the mark is not reused.
   struct Mark {
-    typename Scratch::Mark scratch;
-    std::size_t free;
+    typename Scratch::Mark scratch;  ///< place in the arena
+    std::size_t free;                ///< scope of the freed memory
   };
+  /// Returns the current state.
   [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.begin_scope()}; }
+  /// Frees everything that was taken since the mark.
   void rewind(Mark const& mark) noexcept {
     keep(mark);
     scratch_.rewind(mark.scratch);
@@ -93,7 +96,9 @@ class ActivationArena {
   /// Ends the mark without rewinding.
   void keep(Mark const& mark) noexcept { free_.end_scope(mark.free); }
 
+  /// Returns the memory of the arena, used or not.
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return scratch_.capacity_bytes(); }
+  /// Returns how often the arena has allocated.
   [[nodiscard]] std::uint64_t allocations() const noexcept { return scratch_.allocations(); }
 
  private:

@@ -14,10 +14,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Buffers are not reduced over replicas: each replica keeps the values from its own samples. Evaluations and
 /// checkpoints use the values of the first replica (rank 0).
 struct Buffer {
-  std::vector<Index> shape;
+  std::vector<Index> shape;   ///< extents; empty for a single number
   Initializer initializer{};  ///< zeros by default
   Index offset = -1;          ///< first element in the arena
 
+  /// Returns the number of elements.
   [[nodiscard]] Index size() const {
     Index elements = 1;
     for (auto extent : shape) elements *= extent;

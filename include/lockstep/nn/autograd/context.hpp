@@ -43,19 +43,25 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
                 "Lockstep: activations are float, double, bfloat16 or float16");
 
  public:
-  using Scalar = Scalar_;
-  using Real = Accumulate<Scalar>;
-  using Space = Space_;
-  using Stream = memory::Stream<Space>;
+  using Scalar = Scalar_;                ///< type of activations
+  using Real = Accumulate<Scalar>;       ///< type of parameters, gradients of parameters, and sums
+  using Space = Space_;                  ///< memory of all tensors
+  using Stream = memory::Stream<Space>;  ///< thread pool of the host, or stream of a device
+  /// Activation of this context.
   template <int Rank>
   using Variable = nn::Variable<Scalar, Rank, Space>;
+  /// View of activations without a gradient.
   template <int Rank>
   using View = TensorView<Scalar, Rank, Space>;
 
+  /// Makes a context in mode training, without parameters.
   explicit Context(Stream stream);
 
+  /// Returns the stream that layers pass to kernels.
   [[nodiscard]] Stream stream() const noexcept { return parts_.stream; }
+  /// Returns the mode of the current pass.
   [[nodiscard]] Mode mode() const noexcept { return parts_.mode; }
+  /// Returns whether the pass prepares backward: in training.
   [[nodiscard]] bool recording() const noexcept { return mode() == Mode::training; }
 
   // ---- tensors
@@ -66,6 +72,7 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
     return parts_.parameters.template value<Rank>(p);
   }
+  /// Returns a buffer of the model.   @throws ConfigError if the model's visit does not name it
   template <int Rank>
   [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
     return parts_.parameters.template value<Rank>(b);
@@ -206,9 +213,11 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   /// Returns the values and gradients of parameters: their memory, which gradients this step has written, and
   /// `gradients().add_use` for closures that fill the gradients of many parameters one at a time.
   [[nodiscard]] ParameterBinding<Scalar, Space>& parameters() noexcept { return parts_.parameters; }
+  /// Returns the same to read.
   [[nodiscard]] ParameterBinding<Scalar, Space> const& parameters() const noexcept { return parts_.parameters; }
   /// Returns all parts, for code that runs a model.
   [[nodiscard]] detail::ContextParts<Scalar, Space>& parts() noexcept { return parts_; }
+  /// Returns the same to read.
   [[nodiscard]] detail::ContextParts<Scalar, Space> const& parts() const noexcept { return parts_; }
 
  private:

@@ -43,6 +43,7 @@ class StoredAs : public Model {
 template <class Model>
 class InBfloat16 : public detail::StoredAs<Model, bfloat16> {
  public:
+  /// Takes the model to run.
   explicit InBfloat16(Model model) : detail::StoredAs<Model, bfloat16>(std::move(model)) {}
 };
 
@@ -52,6 +53,7 @@ class InBfloat16 : public detail::StoredAs<Model, bfloat16> {
 template <class Model>
 class InFloat16 : public detail::StoredAs<Model, float16> {
  public:
+  /// Takes the model to run.
   explicit InFloat16(Model model) : detail::StoredAs<Model, float16>(std::move(model)) {}
 };
 

@@ -26,6 +26,7 @@ Loss<Space> operator+(Loss<Space> const& a, Loss<Space> const&) {
                 "losses of other samples by a += b; see docs/how-to/add-a-layer.md");
   return a;
 }
+/// Rejects a factor at compile time.
 template <class Space, class Factor>
 requires std::is_arithmetic_v<Factor> Loss<Space>
 operator*(Factor, Loss<Space> const& loss) {
@@ -35,9 +36,11 @@ operator*(Factor, Loss<Space> const& loss) {
       "nn::cross_entropy(context, logits, labels, {.factor = 0.5}); see docs/how-to/add-a-layer.md");
   return loss;
 }
+/// Rejects a factor at compile time.
 template <class Space, class Factor>
 requires std::is_arithmetic_v<Factor> Loss<Space>
 operator*(Loss<Space> const& loss, Factor factor) { return factor * loss; }
+/// Rejects a quotient at compile time.
 template <class Space, class Number>
 requires std::is_arithmetic_v<Number> Loss<Space>
 operator/(Loss<Space> const& loss, Number) {
@@ -50,8 +53,8 @@ operator/(Loss<Space> const& loss, Number) {
 /// Loss on the CPU: sum and weight as numbers.
 template <>
 struct Loss<HostSpace> {
-  double sum = 0;
-  double weight = 0;
+  double sum = 0;     ///< of the losses of all samples or tokens
+  double weight = 0;  ///< number of samples or tokens, or sum of their weights
 
   /// Adds up the results of a kernel for the parts of a batch, in order.
   /// @shape sums, weights [parts]
@@ -72,6 +75,7 @@ struct Loss<HostSpace> {
   /// Returns this loss plus an auxiliary loss on the same samples: adds the sums and keeps this loss's weight. Pass the
   /// auxiliary loss's factor where it is computed, so that its gradient includes the factor.
   [[nodiscard]] Loss with_auxiliary(Loss const& other) const noexcept { return {sum + other.sum, weight}; }
+  /// Returns sum / weight; 0 without weight.
   [[nodiscard]] double mean() const noexcept { return weight == 0 ? 0 : sum / weight; }
 };
 

@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Placeholder for any visitor in the concept below (nvcc accepts no lambda there).
 struct AnyVisitor {
+  /// Does nothing.
   template <class Name, class Child>
   void operator()(Name&&, Child&) const {}
 };
@@ -19,11 +20,14 @@ struct AnyVisitor {
 template <class Function>
 class ChildVisitor {
  public:
+  /// @param f called with the name and the child
   explicit ChildVisitor(Function f) : f_(std::move(f)) {}
+  /// Calls f(name, child).
   template <class Child>
   void operator()(std::string_view name, Child& child) const {
     f_(name, child);
   }
+  /// Rejects a child without a name.
   template <class Child>
   requires(!std::is_lvalue_reference_v<Child>) void operator()(std::string_view, Child&&) const {
     static_assert(std::is_lvalue_reference_v<Child>,

@@ -34,7 +34,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Scalar, class Space>
 class ParameterBinding {
  public:
-  using Real = Accumulate<Scalar>;
+  using Real = Accumulate<Scalar>;  ///< type of parameters and gradients
 
   /// Binds the values and gradients of `parameters` parameters. All gradients are dense.
   void bind(Real const* values, Real* gradients, std::size_t parameters) {
@@ -77,6 +77,7 @@ class ParameterBinding {
 
   /// Returns the gradients, with flags of those that this step has written.
   [[nodiscard]] ParameterGradients<Real, Space>& gradients() noexcept { return gradients_; }
+  /// Returns the same to read.
   [[nodiscard]] ParameterGradients<Real, Space> const& gradients() const noexcept { return gradients_; }
 
  private:

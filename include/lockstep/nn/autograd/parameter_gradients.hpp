@@ -17,15 +17,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Callback for parameters whose gradient is complete. A function pointer instead of a template argument, so that all
 /// policies share one instantiation of every layer.
 struct ReadySink {
+  /// Receives the gradient's range of the arena, in elements; null: no callback.
   void (*call)(void* self, Index offset, Index count) = nullptr;
-  void* self = nullptr;
+  void* self = nullptr;  ///< first argument of `call`
 };
 
 /// Destination of a gradient and how to write it. `data` is null if no gradient is needed.
 template <class Scalar>
 struct GradientTarget {
-  Scalar* data;
-  Write write;
+  Scalar* data;  ///< first element
+  Write write;   ///< whether to overwrite or to add
+  /// Returns whether a gradient is needed.
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
 };
 
@@ -33,9 +35,9 @@ struct GradientTarget {
 /// rows that it contains, and overwrites and inserts all other rows. If it has none, `write` holds for the whole table.
 template <class Scalar>
 struct RowGradientTarget {
-  Scalar* data;
-  Write write;
-  kernel::TouchedRows touched;
+  Scalar* data;                 ///< first element of the table
+  Write write;                  ///< for the whole table, if `touched` has no bits
+  kernel::TouchedRows touched;  ///< rows that this step has written
 };
 
 /// Gradients of a model's parameters in an arena that it does not own. Tracks which gradients, and which rows of
@@ -73,6 +75,7 @@ class ParameterGradients {
     std::fill(written_.begin(), written_.end(), std::uint8_t{0});
     for (auto const& table : touched_) table.clear();
   }
+  /// Forgets uses that backward has not reached.
   void begin_micro_batch() { std::fill(pending_uses_.begin(), pending_uses_.end(), 0); }
 
   /// Returns the destination of p's gradient: the first writer of a step overwrites, later writers add.
@@ -103,14 +106,18 @@ class ParameterGradients {
   void add_use(Parameter const& p) {
     if (p.ordinal >= 0) ++pending_uses_[index(p)];
   }
+  /// Counts one use as done; after the last, calls the sink with p's range.
   void finish_use(Parameter const& p) {
     if (p.ordinal < 0) return;
     if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink_.call) sink_.call(sink_.self, p.offset, p.size());
   }
 
+  /// Returns whether this step has written the gradient of a parameter.
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
   /// Flags of all parameters by ordinal, to read or to restore.
   [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return written_; }
+  /// Restores the flags.
+  /// @shape written [parameters]
   void set_written(std::span<std::uint8_t const> written) noexcept {
     std::copy(written.begin(), written.end(), written_.begin());
   }

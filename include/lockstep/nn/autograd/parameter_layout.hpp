@@ -22,13 +22,13 @@ class ParameterLayout {
  public:
   /// One parameter: its name, shape and place in the arenas, counted in elements.
   struct Entry {
-    std::string name;  ///< "encoder.0.attention.query.weight"
-    std::vector<Index> shape;
-    Initializer initializer;
-    Index offset = 0;
-    Index size = 0;
-    GradientForm gradient_form = GradientForm::dense;
-    bool frozen = false;
+    std::string name;                                  ///< "encoder.0.attention.query.weight"
+    std::vector<Index> shape;                          ///< extents
+    Initializer initializer;                           ///< initial values
+    Index offset = 0;                                  ///< first element in the arenas
+    Index size = 0;                                    ///< elements, without padding
+    GradientForm gradient_form = GradientForm::dense;  ///< dense, or by rows of a table
+    bool frozen = false;                               ///< excluded from the optimizer
 
     /// Returns whether this is a table whose gradient is stored by rows.
     [[nodiscard]] bool by_rows() const noexcept { return gradient_form == GradientForm::by_rows && size > 0; }
@@ -60,6 +60,7 @@ class ParameterLayout {
   [[nodiscard]] Index buffer_size() const noexcept { return buffer_size_; }
   /// Returns the number of parameter elements, without padding.
   [[nodiscard]] Index parameters() const noexcept;
+  /// Returns the size rounded up to a multiple of `alignment`.
   [[nodiscard]] static constexpr Index padded(Index size) { return (size + alignment - 1) / alignment * alignment; }
 
  private:

@@ -22,6 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Context>
 class Pass {
  public:
+  /// Refers to the context, which must outlive it.
   explicit Pass(Context& context) noexcept : context_(context) {}
 
   /// Resets the written flags of gradients: the next writers overwrite.
@@ -49,6 +50,7 @@ class Pass {
   [[nodiscard]] std::uint64_t memory_version() const noexcept {
     return parts().arena.allocations() + parts().staging.scratch.allocations();
   }
+  /// Returns the memory of activations and of kernels' temporaries, used or not.
   [[nodiscard]] std::size_t activation_bytes() const noexcept {
     return parts().arena.capacity_bytes() + parts().staging.scratch.capacity_bytes();
   }

@@ -16,8 +16,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Block>
 class Recompute {
  public:
+  /// Takes the block to compute twice.
   explicit Recompute(Block block) : block_(std::move(block)) {}
 
+  /// Names the block's parameters as the block does.
   void visit(auto&& each) { block_.visit(each); }
 
   /// Applies the block.

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// when it returns.
 class ReplicaGroup {
  public:
+  /// Returns the number of replicas.
   [[nodiscard]] virtual int size() const noexcept = 0;
   /// Returns this replica's index, from 0.
   [[nodiscard]] virtual int rank() const noexcept = 0;
@@ -24,13 +25,15 @@ class ReplicaGroup {
   /// Computes out[i] = the sum over all replicas' in[rank * count + i], in the balanced tree, in the space's memory.
   /// @collective   @throws as all_gather   @determinism bitwise; on GPUs over NCCL for a fixed number of ranks
   virtual void reduce_scatter(float const* in, float* out, Index count) = 0;
+  /// As above, for doubles.
   virtual void reduce_scatter(double const* in, double* out, Index count) = 0;
 
+  /// Returns the seconds of exchanges since the last call.
   [[nodiscard]] double take_seconds() noexcept { return std::exchange(seconds_, 0.0); }
 
  protected:
   ~ReplicaGroup() = default;
-  double seconds_ = 0;
+  double seconds_ = 0;  ///< of exchanges since the last take_seconds()
 };
 
 /// A context's replica group; null if the replica is alone.

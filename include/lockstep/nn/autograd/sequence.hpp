@@ -13,9 +13,10 @@ using kernel::SequenceLayout;
 /// padding slots are finite, and layers that mix tokens never read them. Their gradient is zero.
 template <class Scalar, class Space>
 struct Sequence {
-  Variable<Scalar, 2, Space> tokens;  // [layout.slots, width]
-  SequenceLayout<Space> layout;
+  Variable<Scalar, 2, Space> tokens;  ///< [layout.slots, width]
+  SequenceLayout<Space> layout;       ///< which slots belong to which sequence
 
+  /// Returns the number of channels.
   [[nodiscard]] Index width() const noexcept { return tokens.extent(1); }
   /// Returns another activation with this layout.
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }

@@ -34,11 +34,12 @@ using LossOperand =
 template <class Context>
 class [[nodiscard]] Staging {
  public:
-  using Scalar = typename Context::Scalar;
-  using Real = typename Context::Real;
-  using Space = typename Context::Space;
-  using Operand = nn::Operand<Context>;
+  using Scalar = typename Context::Scalar;  ///< type of stored activations
+  using Real = typename Context::Real;      ///< type of parameters
+  using Space = typename Context::Space;    ///< memory of the views
+  using Operand = nn::Operand<Context>;     ///< type of the views
 
+  /// Begins the pass of a layer on this context.
   explicit Staging(Context& context) : context_(&context), mark_(context.parts().staging.scratch.mark()) {
     if constexpr (converts) first_ = context.parts().staging.results.size();
   }
@@ -110,6 +111,7 @@ class [[nodiscard]] Staging {
   [[nodiscard]] GradientTarget<Operand> gradient(Variable<Scalar, Rank, Space> const& v) {
     return staged<Operand>(v, context_->gradient(v));
   }
+  /// Context::gradient for kernels that compute in Real on a device, too.
   template <int Rank>
   [[nodiscard]] GradientTarget<Real> gradient_real(Variable<Scalar, Rank, Space> const& v) {
     return staged<Real>(v, context_->gradient(v));

@@ -24,26 +24,30 @@ class Tape {
  public:
   /// One operation of the backward pass, and its data.
   struct Entry {
-    void* closure;
-    void (*run)(void*, Context&);
+    void* closure;                 ///< in the tape's memory
+    void (*run)(void*, Context&);  ///< calls the closure
   };
   /// State of a tape to rewind to.
   struct Mark {
-    memory::Scratch<>::Mark memory;
-    std::size_t entries, recomputes;
+    memory::Scratch<>::Mark memory;   ///< place in the memory
+    std::size_t entries, recomputes;  ///< numbers of closures
   };
 
+  /// Returns a new object in the tape's memory, valid until the tape is rewound.
   template <class Element, class... Arguments>
   [[nodiscard]] Element* make(Arguments&&... arguments) {
     return new (memory_.take(sizeof(Element))) Element{std::forward<Arguments>(arguments)...};
   }
+  /// Returns a copy in the tape's memory.
   template <class Element>
   [[nodiscard]] std::span<Element const> copy(std::span<Element const> from) {
     auto* const to = reinterpret_cast<Element*>(memory_.take(from.size_bytes()));
     std::uninitialized_copy(from.begin(), from.end(), to);
     return {to, from.size()};
   }
+  /// Adds a closure of backward.
   void push(Entry const& entry) { entries_.push_back(entry); }
+  /// Returns the number of closures.
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   /// Runs and removes the closures from index `first`, last one first. Reports them to the tracer, if it is not null.
   template <class Tracer>
@@ -62,6 +66,7 @@ class Tape {
     recomputes_.push_back(recompute);
     return static_cast<int>(recomputes_.size()) - 1;
   }
+  /// Runs the closure with this number.
   void run_recompute(int number, Context& context) const {
     auto const& recompute = recomputes_[static_cast<std::size_t>(number)];
     recompute.run(recompute.closure, context);
@@ -72,12 +77,15 @@ class Tape {
   /// Returns the previous value.
   bool set_recomputing(bool recomputing) noexcept { return std::exchange(recomputing_, recomputing); }
 
+  /// Returns the current state.
   [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), entries_.size(), recomputes_.size()}; }
+  /// Removes everything that was added since the mark.
   void rewind(Mark const& mark) noexcept {
     memory_.rewind(mark.memory);
     entries_.resize(mark.entries);
     recomputes_.resize(mark.recomputes);
   }
+  /// Removes everything.
   void clear() {
     memory_.rewind();
     entries_.clear();

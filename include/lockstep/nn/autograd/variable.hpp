@@ -15,22 +15,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// moment too, because all its consumers have run.
 template <class Scalar>
 struct GradientSlot {
-  Scalar* data = nullptr;
-  Index size = 0;
-  Scalar* reserved = nullptr;  // memory to use instead of allocating, if the gradient must outlive later allocations
-  int producers = 0;           // closures that have yet to read the gradient
-  bool memory_reused = false;  // another gradient uses this memory now
-  Scalar* value = nullptr;     // the activation, while it owns its memory
-  int recompute = -1;          // number of the tape's closure that recomputes a released value, or -1
+  Scalar* data = nullptr;      ///< the gradient, once a consumer has asked for it
+  Index size = 0;              ///< elements
+  Scalar* reserved = nullptr;  ///< memory to use instead of allocating, if the gradient must outlive later allocations
+  int producers = 0;           ///< closures that have yet to read the gradient
+  bool memory_reused = false;  ///< another gradient uses this memory now
+  Scalar* value = nullptr;     ///< the activation, while it owns its memory
+  int recompute = -1;          ///< number of the tape's closure that recomputes a released value, or -1
 };
 
 /// Input or output of a layer: a value and, while recording, the slot in which its consumers leave its gradient. A null
 /// slot means that no gradient flows there (inputs, evaluation).
 template <class Scalar, int Rank, class Space>
 struct Variable {
-  TensorView<Scalar, Rank, Space> value;
-  GradientSlot<Scalar>* slot = nullptr;
+  TensorView<Scalar, Rank, Space> value;  ///< does not own
+  GradientSlot<Scalar>* slot = nullptr;   ///< null: no gradient
 
+  /// Returns an extent; axis in [0, Rank).
   [[nodiscard]] Index extent(int axis) const noexcept { return value.extent[static_cast<std::size_t>(axis)]; }
   /// Returns this tensor, value and gradient, with another shape of equal size.
   /// @throws ShapeError if the number of elements differs

@@ -21,8 +21,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Rows of all replicas, and the index of this replica's first row.
 template <class Context>
 struct Gathered {
-  VariableOf<Context, 2> rows;
-  Index first = 0;
+  VariableOf<Context, 2> rows;  ///< of all replicas, by replica
+  Index first = 0;              ///< row of `rows` that is this replica's first
 };
 
 namespace detail {

@@ -40,8 +40,10 @@ class LogitScale {
     });
   }
 
+  /// Names the parameter "logit_scale".
   void visit(auto&& each) { each("logit_scale", scale_); }
 
+  /// Returns x times the factor.
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     using Operand = nn::Operand<Context>;
@@ -67,6 +69,7 @@ class LogitScale {
     });
     return y;
   }
+  /// Returns the tokens times the factor.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));

@@ -41,8 +41,8 @@ template <class Context>
 /// Options of Conv1d, Conv2d and Conv3d, in elements of each axis.
 template <int Dims>
 struct ConvolutionOptions {
-  PerAxis<Dims> kernel = 3;
-  PerAxis<Dims> stride = 1;
+  PerAxis<Dims> kernel = 3;    ///< at least 1
+  PerAxis<Dims> stride = 1;    ///< distance between two windows, at least 1
   PerAxis<Dims> padding = 0;   ///< zeros on either side
   Bias bias = Bias::learned;   ///< choose none before a BatchNorm, which cancels it
   PerAxis<Dims> dilation = 1;  ///< distance between adjacent elements of the kernel
@@ -62,8 +62,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   using Base::bias_, Base::weight_, Base::groups_, Base::flat;
 
  public:
-  using Base::forward;  // overloads that reject other arguments
-  using Options = ConvolutionOptions<Dims>;
+  using Base::forward;                       // overloads that reject other arguments
+  using Options = ConvolutionOptions<Dims>;  ///< type of its options
 
   /// @throws ConfigError unless channels, kernel, stride, dilation and groups are at least 1, the padding at least 0,
   /// and groups divides inputs and outputs
@@ -78,7 +78,9 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     this->padding_after_ = 0;
   }
 
+  /// Returns the number of input channels.
   [[nodiscard]] Index inputs() const noexcept { return groups_ * weight_.shape[1]; }
+  /// Returns the number of output channels.
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
 
   /// Returns the convolution of x.

@@ -30,7 +30,7 @@ struct ImageInputOptions {
 template <int Dims>
 class ImageInput {
  public:
-  using Options = ImageInputOptions<Dims>;
+  using Options = ImageInputOptions<Dims>;  ///< type of its options
 
   /// @throws ConfigError unless extents are at least 1, there is at least one mean and one deviation for each mean, and
   /// deviations are above 0
@@ -47,8 +47,10 @@ class ImageInput {
         });
   }
 
+  /// Names nothing: there are no parameters.
   void visit(auto&&) {}
 
+  /// Returns the number of means.
   [[nodiscard]] Index channels() const noexcept { return static_cast<Index>(options_.mean.size()); }
   /// Returns the bytes of one sample.
   [[nodiscard]] Index sample_size() const noexcept { return elements(options_.extent.values) * channels(); }

@@ -14,11 +14,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Options of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d, in elements of each axis.
 template <int Dims>
 struct TransposedConvolutionOptions {
-  PerAxis<Dims> kernel = 2;
-  PerAxis<Dims> stride = 2;
+  PerAxis<Dims> kernel = 2;          ///< at least 1
+  PerAxis<Dims> stride = 2;          ///< factor by which the result is larger, at least 1
   PerAxis<Dims> padding = 0;         ///< pixels cut from the result on either side
   PerAxis<Dims> output_padding = 0;  ///< pixels added at the end of the result; less than the stride
-  Bias bias = Bias::learned;
+  Bias bias = Bias::learned;         ///< choose none before a BatchNorm, which cancels it
 };
 
 /// Transposed convolution, PyTorch's ConvTranspose: the input gradient of a convolution with the same options. Each
@@ -34,8 +34,8 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   using Base::bias_, Base::weight_, Base::flat;
 
  public:
-  using Base::forward;  // overloads that reject other arguments
-  using Options = TransposedConvolutionOptions<Dims>;
+  using Base::forward;                                 // overloads that reject other arguments
+  using Options = TransposedConvolutionOptions<Dims>;  ///< type of its options
 
   /// @throws ConfigError unless channels, kernel and stride are at least 1, the padding at least 0, and the output
   /// padding from 0 to below the stride
@@ -50,7 +50,9 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
           });
   }
 
+  /// Returns the number of input channels.
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[0]; }
+  /// Returns the number of output channels.
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[1]; }
 
   /// Returns the transposed convolution of x.

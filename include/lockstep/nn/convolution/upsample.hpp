@@ -30,6 +30,7 @@ class Upsample {
     });
   }
 
+  /// Names nothing: there are no parameters.
   void visit(auto&&) {}
 
   /// Returns the upsampled x.

@@ -64,6 +64,7 @@ requires(Rank != Other &&
                 "Variable [rows, channels]");
   return x;
 }
+/// Rejects a Sequence in second place at compile time.
 template <class Context, class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(sizeof(Context) == 0,
@@ -71,6 +72,7 @@ Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const&
                 "activations of the same tokens write nn::add(context, x.tokens, y.tokens)");
   return x;
 }
+/// Rejects other second operands of a Sequence at compile time.
 template <class Context, class Scalar, int Rank, class Space>
 requires(Rank != 2) Sequence<Scalar, Space> add(Context&, Sequence<Scalar, Space> const& x,
                                                 Variable<Scalar, Rank, Space> const&) {

@@ -19,8 +19,8 @@ class Embedding {
   /// Rows that a column of ids names. Refers to the table: valid as long as the model.
   template <class Column>
   struct Lookup {
-    Parameter const& table;
-    Column column;
+    Parameter const& table;  ///< [rows, width]
+    Column column;           ///< ids, each a row of the table
   };
 
   /// @throws ConfigError unless both are at least 1
@@ -32,6 +32,7 @@ class Embedding {
     });
   }
 
+  /// Names the parameter "weight".
   void visit(auto&& each) { each("weight", weight_); }
 
   /// Rejects forward at compile time and explains how to look ids up.
@@ -44,6 +45,7 @@ class Embedding {
     return {};
   }
 
+  /// Returns the lookup of a column of ids, for FusedEmbedding.
   template <class Column>
   [[nodiscard]] Lookup<Column> of(Column const& column) const {
     return {weight_, column};

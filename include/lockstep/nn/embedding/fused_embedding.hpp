@@ -45,17 +45,18 @@ class FusedEmbedding {
     Index width = 0;       ///< channels of every token
     double dropout = 0;    ///< probability
     Index types = 0;       ///< rows of the type table, one per segment; 0: none
-    PositionUnit position_unit = PositionUnit::tokens;  ///< rows of the position table: for tokens or for steps
-    double scale = 1;                                   ///< factor on the sum of the parts
-    Norm norm = Norm::none;                             ///< norm of the sum
-    double epsilon = 1e-5;                              ///< of the norm
-    GradientForm token_gradient = GradientForm::by_rows;
+    PositionUnit position_unit = PositionUnit::tokens;    ///< rows of the position table: for tokens or for steps
+    double scale = 1;                                     ///< factor on the sum of the parts
+    Norm norm = Norm::none;                               ///< norm of the sum
+    double epsilon = 1e-5;                                ///< of the norm
+    GradientForm token_gradient = GradientForm::by_rows;  ///< of the token table
   };
 
   /// @throws ConfigError if the width is below 1, another size below 0, epsilon not above 0, or the probability outside
   /// [0, 1)
   explicit FusedEmbedding(Options const& options);
 
+  /// Names the tables "token", "position", "type", and "norm.weight", "norm.bias", as far as there are any.
   void visit(auto&& each) {
     if (options_.vocabulary > 0) each("token", token_);
     if (options_.length > 0) each("position", position_);
@@ -64,6 +65,7 @@ class FusedEmbedding {
     if (options_.norm == Norm::layer) each("norm.bias", bias_);
   }
 
+  /// Returns the channels of every token.
   [[nodiscard]] Index width() const noexcept { return options_.width; }
 
   /// Returns the embedded sequences. `what` is Segments, or a Sum or a single part for one segment.
@@ -76,6 +78,7 @@ class FusedEmbedding {
       Context& context, What const& what, TensorView<Index const, 1, typename Context::Space> sample_positions) const {
     return forward(context, concatenate(what), sample_positions);
   }
+  /// Returns the sequences of several segments, as above.
   template <class Context, kernel::Arrangement arrangement, class... Segment>
   [[nodiscard]] SequenceOf<Context> forward(
       Context& context, Segments<arrangement, Segment...> const& segments,

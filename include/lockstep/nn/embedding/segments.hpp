@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// lookup, or a Sequence. All parts must belong to the same sequences.
 template <class... Part>
 struct Sum {
-  std::tuple<Part...> parts;
+  std::tuple<Part...> parts;  ///< summed by token
 };
 /// Returns the sum of parts as one segment, for FusedEmbedding.
 template <class... Part>
@@ -21,8 +21,8 @@ template <class... Part>
 /// Segments from which FusedEmbedding assembles sequences: each is a Sum, or a single part.
 template <kernel::Arrangement arrangement_, class... Segment>
 struct Segments {
-  static constexpr kernel::Arrangement arrangement = arrangement_;
-  std::tuple<Segment...> all;
+  static constexpr kernel::Arrangement arrangement = arrangement_;  ///< interleaved or concatenated
+  std::tuple<Segment...> all;                                       ///< in order
 };
 /// Interleaves the segments token by token: a0 b0 c0 a1 b1 c1.
 template <class... Segment>

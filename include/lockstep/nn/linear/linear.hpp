@@ -47,19 +47,26 @@ class Linear {
   /// @throws ConfigError unless both are at least 1
   Linear(Index inputs, Index outputs, Bias bias = Bias::learned);
 
+  /// Names "weight", and "bias" if there is one.
   void visit(auto&& each) {
     each("weight", weight_);
     if (has_bias_) each("bias", bias_);
   }
 
+  /// Returns the width of x.
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
+  /// Returns the width of the result.
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
+  /// Returns the weight, [outputs, inputs].
   [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
+  /// Returns the bias, [outputs]; without effect if has_bias() is false.
   [[nodiscard]] Parameter const& bias() const noexcept { return bias_; }
+  /// Returns whether the layer adds a bias.
   [[nodiscard]] bool has_bias() const noexcept { return has_bias_; }
   /// Returns weight and bias in the form that this layer's kernels take. The bias is null if the layer has none.
   template <class Context>
   [[nodiscard]] TensorView<Operand<Context> const, 2, typename Context::Space> weight(Staging<Context>& work) const;
+  /// Returns the bias, or null.
   template <class Context>
   [[nodiscard]] TensorView<Operand<Context> const, 1, typename Context::Space> bias(Staging<Context>& work) const;
 
@@ -68,6 +75,7 @@ class Linear {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const;
+  /// Applies the layer to each slot.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
 
@@ -109,6 +117,7 @@ class Linear {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x, Activation activation) const;
+  /// Applies layer and activation to each slot.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             Activation activation) const;
@@ -116,7 +125,8 @@ class Linear {
   /// An activated output, and the slope by which its gradient is multiplied in backward.
   template <class Context>
   struct Activated {
-    VariableOf<Context, 2> y;
+    VariableOf<Context, 2> y;  ///< [rows, outputs]
+    /// of the activation at each element
     kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope;
   };
   /// Returns dropout(activation(x weight^T + bias)), for gelu or relu. For layers that fuse this layer with others and

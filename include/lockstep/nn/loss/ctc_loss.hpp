@@ -51,6 +51,7 @@ requires SequenceColumn<Labels, typename Context::Space>
       {gradient.data, logits.tokens.value.extent}, gradient.write, memory);
   return Loss<Space>::of(context, losses, weights);
 }
+/// Rejects logits that are no Sequence at compile time.
 template <class Context, detail::NotSequence<Context> Input, class Labels>
 [[nodiscard]] LossOf<Context> ctc_loss(Context& context, Input const& logits, Labels const& labels,
                                        CtcOptions const& options = {}) {

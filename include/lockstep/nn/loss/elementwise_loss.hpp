@@ -105,7 +105,7 @@ requires requires(Column const& column) { column.values; }
 /// Targets of which some are missing: the result of `where_present`.
 template <class Column>
 struct WherePresent {
-  Column targets;
+  Column targets;  ///< column of optional numbers
 };
 /// Excludes missing targets from an elementwise loss: pass a column of std::optional numbers through this function.
 /// Rows without a number count nothing in loss and weight, and their gradient is zero.
@@ -145,8 +145,8 @@ template <class Context, class Rule, class Column>
 /// Targets with a factor for each row, pixel or token: the result of `weighted`.
 template <class Target, class Factors>
 struct WeightedTarget {
-  Target target;
-  Factors factors;
+  Target target;    ///< targets, perhaps with missing ones
+  Factors factors;  ///< one for each row, place or token
 };
 /// Weights the targets of an elementwise loss: multiplies the loss of each row or token by its factor, for example a
 /// sample weight. Factors multiply loss and gradient, not the weight, like cross_entropy's. `target` may be the result
@@ -197,6 +197,7 @@ template <class Context, kernel::LossOfPrediction Rule>
                                                SequenceOf<Context> const& prediction, double factor = 1) {
   return detail::loss_of_elements(context, rule, prediction, factor, [](auto const& x) { return x; });
 }
+/// Loss of a rule without targets, over rows or images.
 template <class Context, kernel::LossOfPrediction Rule, int Rank>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, Rank> prediction,
                                                double factor = 1) {
@@ -214,6 +215,7 @@ LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, Varia
       "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
   return {};
 }
+/// Rejects Sequences as targets at compile time.
 template <class Context, class Rule, class Prediction>
 LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, SequenceOf<Context> const&, double = 1) {
   static_assert(sizeof(Context) == 0,

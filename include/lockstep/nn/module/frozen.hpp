@@ -21,8 +21,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Block>
 class Frozen {
  public:
+  /// Takes the block and marks its parameters as frozen.
   explicit Frozen(Block block) : block_(std::move(block)) { freeze(block_); }
 
+  /// Names the block's parameters as the block does.
   void visit(auto&& each) { block_.visit(each); }
 
   /// Applies the block in evaluation mode.

@@ -21,17 +21,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 struct GradientCheckOptions {
   double step = 1e-5;      ///< h of the central difference
   double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, or up to the rounding of sums
-  double relative = 1e-6;
+  double relative = 1e-6;  ///< factor on |analytic|
   Index max_per_parameter = 64;  ///< elements checked in each parameter, spread over rows and columns
   std::uint64_t seed = 1;        ///< of random operations; equal in every evaluation, so dropout is a constant mask
-  int threads = 1;
+  int threads = 1;               ///< of the passes
 };
 
 /// Result of check_gradients: number of checked elements, and the worst of them.
 struct GradientCheckResult {
-  Index checked = 0;
+  Index checked = 0;  ///< elements
   double worst = 0;   ///< largest |numeric - analytic| / (absolute + relative * |analytic|); at most 1 on success
   std::string where;  ///< "head.weight[17]: numeric 0.25, analytic 0.5"
+  /// Returns whether elements were checked and all agree.
   [[nodiscard]] bool ok() const noexcept { return checked > 0 && worst <= 1; }
 };
 

@@ -13,8 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// A layer with its own name in a Sequential.
 template <class Layer>
 struct Named {
-  char const* name;
-  Layer layer;
+  char const* name;  ///< prefix of its parameters; must outlive the layer
+  Layer layer;       ///< layer, or function of context and x
 };
 template <class Layer>
 Named(char const*, Layer) -> Named<Layer>;
@@ -26,10 +26,13 @@ Named(char const*, Layer) -> Named<Layer>;
 template <class... Layers>
 class Sequential {
  public:
+  /// Takes the layers in the order of the forward pass.
   explicit Sequential(Layers... layers) : layers_(std::move(layers)...) {}
 
+  /// Names the layers "0", "1" and so on, or as Named says. Functions have no name.
   void visit(auto&& each) { visit(each, std::index_sequence_for<Layers...>{}); }
 
+  /// Returns the last layer's output.
   template <detail::IsContext Context, class Input>
   [[nodiscard]] auto forward(Context& context, Input const& x) const {
     return from<0>(context, x);

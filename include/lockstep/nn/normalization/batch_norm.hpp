@@ -21,7 +21,7 @@ using kernel::Activation;
 
 /// Options of BatchNorm: statistics, fused activation, synchronization over ranks.
 struct BatchNormOptions {
-  double epsilon = 1e-5;
+  double epsilon = 1e-5;                     ///< added to the variance, above 0
   double momentum = 0.1;                     ///< weight of the new statistics in the running averages
   Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
   /// Computes statistics over the rows of all ranks or devices, like PyTorch's SyncBatchNorm. Costs two small exchanges
@@ -64,6 +64,7 @@ class BatchNorm : public detail::ChannelNorm {
     check_activation("BatchNorm", options.activation);
   }
 
+  /// Names "weight", "bias", and the buffers "running_mean" and "running_var".
   void visit(auto&& each) {
     each("weight", weight_);
     each("bias", bias_);

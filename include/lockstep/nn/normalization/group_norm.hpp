@@ -18,7 +18,7 @@ using kernel::Activation;
 
 /// Options of GroupNorm: epsilon and fused activation.
 struct GroupNormOptions {
-  double epsilon = 1e-5;
+  double epsilon = 1e-5;                     ///< added to the variance, above 0
   Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
 };
 
@@ -50,6 +50,7 @@ class GroupNorm : public detail::ChannelNorm {
     check_activation("GroupNorm", options.activation);
   }
 
+  /// Names "weight" and "bias".
   void visit(auto&& each) {
     each("weight", weight_);
     each("bias", bias_);

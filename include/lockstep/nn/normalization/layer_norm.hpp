@@ -23,13 +23,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
 class LayerNorm : public detail::RowNorm<LayerNorm> {
  public:
-  static constexpr char const* layer_name = "LayerNorm";
-  using RowNorm::forward;  // for sequences, and for images
+  static constexpr char const* layer_name = "LayerNorm";  ///< for messages
+  using RowNorm::forward;                                 // for sequences, and for images
 
   /// @throws ConfigError unless width is at least 1 and epsilon above 0
   explicit LayerNorm(Index width, double epsilon = 1e-5)
       : RowNorm(width, epsilon), bias_{{width}, Initializer::constant(0)} {}
 
+  /// Names "weight" and "bias".
   void visit(auto&& each) {
     each("weight", weight_);
     each("bias", bias_);

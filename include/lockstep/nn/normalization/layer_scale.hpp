@@ -30,8 +30,10 @@ class LayerScale {
     });
   }
 
+  /// Names the parameter "weight".
   void visit(auto&& each) { each("weight", weight_); }
 
+  /// Returns the number of factors.
   [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
   /// Returns weight * x.
@@ -41,6 +43,7 @@ class LayerScale {
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return multiply(context, x.as_rows()).reshape(x.value.extent);
   }
+  /// Applies the factors to each token.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(multiply(context, x.tokens));

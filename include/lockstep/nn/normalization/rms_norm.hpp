@@ -23,12 +23,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
 class RMSNorm : public detail::RowNorm<RMSNorm> {
  public:
-  static constexpr char const* layer_name = "RMSNorm";
-  using RowNorm::forward;  // for sequences, and for images
+  static constexpr char const* layer_name = "RMSNorm";  ///< for messages
+  using RowNorm::forward;                               // for sequences, and for images
 
   /// @throws ConfigError unless width is at least 1 and epsilon above 0
   explicit RMSNorm(Index width, double epsilon = 1e-6) : RowNorm(width, epsilon) {}
 
+  /// Names the parameter "weight".
   void visit(auto&& each) { each("weight", weight_); }
 
   /// Normalises each row.
@@ -40,7 +41,7 @@ class RMSNorm : public detail::RowNorm<RMSNorm> {
   /// Result of `add_and_normalize`: the residual stream for the next addition, and its norm for the next part.
   template <class Context>
   struct SumAndNorm {
-    SequenceOf<Context> sum, normalized;
+    SequenceOf<Context> sum, normalized;  ///< both in the shape of x
   };
 
   /// Computes sum = x + dropout(added) and the norm of sum, in one pass over memory.

@@ -14,6 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x);
+/// Rejects an input that is no Sequence at compile time.
 template <class Context, detail::NotSequence<Context> Input>
 [[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, Input const& x) {
   return mean_pool(context, detail::reject_non_sequence<Context>(x));
@@ -46,6 +47,7 @@ template <class Context>
   context.cache().expect_whole_sequences("first_token");
   return detail::pooled_token(context, x, kernel::PooledToken::first);
 }
+/// Rejects an input that is no Sequence at compile time.
 template <class Context, detail::NotSequence<Context> Input>
 [[nodiscard]] VariableOf<Context, 2> first_token(Context& context, Input const& x) {
   return first_token(context, detail::reject_non_sequence<Context>(x));
@@ -58,6 +60,7 @@ template <class Context>
 [[nodiscard]] VariableOf<Context, 2> last_token(Context& context, SequenceOf<Context> const& x) {
   return detail::pooled_token(context, x, kernel::PooledToken::last);
 }
+/// Rejects an input that is no Sequence at compile time.
 template <class Context, detail::NotSequence<Context> Input>
 [[nodiscard]] VariableOf<Context, 2> last_token(Context& context, Input const& x) {
   return last_token(context, detail::reject_non_sequence<Context>(x));

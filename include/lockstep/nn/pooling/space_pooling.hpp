@@ -17,9 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Options of MaxPool1d, AvgPool1d and their forms for two and three axes, in elements of each axis.
 template <int Dims>
 struct SpacePoolingOptions {
-  PerAxis<Dims> kernel = 2;
-  PerAxis<Dims> stride = kernel;
-  PerAxis<Dims> padding = 0;  ///< on either side, at most half a kernel
+  PerAxis<Dims> kernel = 2;       ///< of a window, at least 1
+  PerAxis<Dims> stride = kernel;  ///< distance between two windows, at least 1
+  PerAxis<Dims> padding = 0;      ///< on either side, at most half a kernel
 };
 
 /// Value that pooling takes from a window.
@@ -35,7 +35,7 @@ class SpacePooling {
   static_assert(Dims >= 1 && Dims <= 3, "Lockstep: pooling has one to three dimensions of space");
 
  public:
-  using Options = SpacePoolingOptions<Dims>;
+  using Options = SpacePoolingOptions<Dims>;  ///< type of its options
 
   SpacePooling() = default;
   /// @throws ConfigError unless kernel and stride are at least 1 and the padding at least 0
@@ -47,6 +47,7 @@ class SpacePooling {
     });
   }
 
+  /// Names nothing: there are no parameters.
   void visit(auto&&) {}
 
   /// Returns one value for each window.

@@ -24,6 +24,7 @@ class Dropout {
   /// @throws ConfigError unless 0 <= probability < 1
   explicit Dropout(double probability) : mask_(kernel::DropoutMask::of(0, probability)) {}
 
+  /// Names nothing: there are no parameters.
   void visit(auto&&) {}
 
   /// Returns this forward pass's mask, for layers that fuse dropout into their own kernels. Inactive in evaluation.
@@ -45,6 +46,7 @@ class Dropout {
     return {mask, layout};
   }
 
+  /// Drops elements of tokens, keyed on the positions in the layout.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens, x.layout));

@@ -24,6 +24,7 @@ class StochasticDepth {
   /// @throws ConfigError unless 0 <= probability < 1
   explicit StochasticDepth(double probability) : dropout_(checked(probability)) {}
 
+  /// Names nothing: there are no parameters.
   void visit(auto&&) {}
 
   /// Keeps or drops each sequence as a whole.

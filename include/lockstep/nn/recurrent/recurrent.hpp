@@ -49,6 +49,7 @@ class Recurrent {
     });
   }
 
+  /// Names "input.weight", "input.bias", "hidden.weight" and "hidden.bias".
   void visit(auto&& each) {
     each("input.weight", input_weight_);
     each("input.bias", input_bias_);
@@ -56,7 +57,9 @@ class Recurrent {
     each("hidden.bias", hidden_bias_);
   }
 
+  /// Returns the width of x.
   [[nodiscard]] Index inputs() const noexcept { return input_weight_.shape[1]; }
+  /// Returns the width of the state.
   [[nodiscard]] Index width() const noexcept { return hidden_weight_.shape[1]; }
 
   /// Returns the states after each token.

@@ -31,6 +31,7 @@ class FeedForward {
     });
   }
 
+  /// Names the maps "first" and "second".
   void visit(auto&& each) {
     each("first", first_);
     each("second", second_);

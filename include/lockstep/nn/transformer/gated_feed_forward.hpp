@@ -34,6 +34,7 @@ class GatedFeedForward {
         down_(options.inner, options.width, options.bias),
         dropout_(options.dropout) {}
 
+  /// Names the maps "gate", "up" and "down".
   void visit(auto&& each) {
     each("gate", gate_);
     each("up", up_);

@@ -20,6 +20,7 @@ class PreNorm {
   PreNorm(Norm norm, Part part, double dropout = 0)
       : norm_(std::move(norm)), part_(std::move(part)), dropout_(dropout) {}
 
+  /// Names the norm "norm", and the part's parameters as the part does.
   void visit(auto&& each) {
     each("norm", norm_);
     part_.visit(each);

@@ -12,8 +12,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Block>
 class Residual {
  public:
+  /// Takes the block.
   explicit Residual(Block block) : block_(std::move(block)) {}
 
+  /// Names the block's parameters as the block does.
   void visit(auto&& each) { block_.visit(each); }
 
   /// Returns x + block(x). x is any input of the block: rows, a Sequence or images. The block receives further

@@ -28,6 +28,7 @@ class TransformerDecoder {
   /// @throws ShapeError unless heads divides width
   explicit TransformerDecoder(Options const& options);
 
+  /// Names the layers by their index, from "0".
   void visit(auto&& each) { layers_.visit(each); }
 
   /// Returns the transformed tokens.

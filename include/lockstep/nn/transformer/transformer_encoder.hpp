@@ -30,6 +30,7 @@ class TransformerEncoder {
   /// @throws ShapeError unless heads divides width
   explicit TransformerEncoder(Options const& options);
 
+  /// Names the layers by their index, from "0".
   void visit(auto&& each) { layers_.visit(each); }
 
   /// Returns the transformed tokens.

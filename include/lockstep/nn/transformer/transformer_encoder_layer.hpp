@@ -45,6 +45,7 @@ class TransformerEncoderLayer {
         feed_forward_norm_(options.width, options.epsilon),
         residual_(options.dropout, options.norm_first) {}
 
+  /// Names "attention" and "feed_forward", and each one's norm with the suffix "_norm".
   void visit(auto&& each) {
     each("attention", attention_);
     each("attention_norm", attention_norm_);
