@@ -9,7 +9,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Scrambles 64 bits, so that adjacent values become unrelated (a bijection).
-/// @source the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
+/// @source the finalizer of SplitMix64 (Steele, Lea, Flood 2014)
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Activation fused into the kernel of a linear map or a normalisation.
+/// Activation fused into the kernel of a linear map or a normalization.
 enum class Activation {
   none,  ///< no activation
   relu,  ///< the rectified linear unit, see Relu

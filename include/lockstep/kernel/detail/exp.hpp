@@ -35,7 +35,7 @@ struct Exponential {
 }
 
 /// Returns e^x to within 2 units in the last place for x <= 88, and 0 below -87.33; NaN stays NaN. Free of branches and
-/// calls, so a loop over it vectorises, with equal bits for any vector length.
+/// calls, so a loop over it vectorizes, with equal bits for any vector length.
 [[nodiscard, gnu::always_inline]] constexpr float exp(float x) noexcept {
   auto const [power, rest, kept] = exponential(x);
   return masked((rest + 1.0f) * power, kept);

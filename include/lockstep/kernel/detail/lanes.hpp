@@ -16,7 +16,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// `bytes` bytes of Scalar in one value. A reduction always has 64 bytes of lanes, in as many vectors as the processor
-/// needs for them. It thus has equal bits for every vector width. Compilers do not vectorise a reduction over scalars,
+/// needs for them. It thus has equal bits for every vector width. Compilers do not vectorize a reduction over scalars,
 /// because that would change its order.
 template <class Scalar, std::size_t bytes = 64>
 struct LanesOf {

@@ -10,7 +10,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the natural logarithm of a positive, normal, finite x to within 2 units in the last place; NaN stays NaN.
-/// Free of branches and calls, so a loop over it vectorises, with equal bits for any vector length.
+/// Free of branches and calls, so a loop over it vectorizes, with equal bits for any vector length.
 /// @source x = 2^n m with m in [sqrt(1/2), sqrt(2)); the polynomial is the one of logf in the Cephes library (Moshier)
 [[nodiscard, gnu::always_inline]] constexpr float log(float x) noexcept {
   constexpr std::uint32_t root = 0x3f3504f3;  // sqrt(1/2)

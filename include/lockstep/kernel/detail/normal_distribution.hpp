@@ -12,7 +12,7 @@ struct Normal {
   Scalar integral, density;
 };
 
-/// Returns integral and density, which share one exponential. Free of branches and calls, so a loop over it vectorises,
+/// Returns integral and density, which share one exponential. Free of branches and calls, so a loop over it vectorizes,
 /// with equal bits for any vector length. Absolute errors are at most 4 * 2^-24 for the integral, and 8 * 2^-24 *
 /// density + 2^-24 for the density.
 /// @source Phi(-|x|) = exp(-x^2 / 2) t P(t), t = 1 / (1 + 0.32 |x|); P interpolates at the Chebyshev nodes of [0, 1],

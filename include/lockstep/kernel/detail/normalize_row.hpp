@@ -9,7 +9,7 @@
 // Call all of these inside with_best_instructions.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// Moments that normalise a row: its mean and the reciprocal of its deviation.
+/// Moments that normalize a row: its mean and the reciprocal of its deviation.
 template <class Scalar>
 struct RowMoments {
   Scalar mean, reciprocal;
@@ -92,7 +92,7 @@ struct RowMeans {
 };
 
 /// Returns the row's means, and adds the row to the parameters' gradients. dweight += dy * normalized and dbias += dy,
-/// with normalized = (x - mean) * reciprocal. A row that is already normalised has the moments 0 and 1.
+/// with normalized = (x - mean) * reciprocal. A row that is already normalized has the moments 0 and 1.
 template <std::size_t bytes, class Scalar>
 [[gnu::always_inline]] inline RowMeans<Scalar> add_row(Vectors<bytes>, Scalar const* dy, Scalar const* row,
                                                        RowMoments<Scalar> moments, Scalar const* weight,
@@ -132,7 +132,7 @@ template <std::size_t bytes, class Scalar>
   return {sums.gradient / count, sums.projection / count};
 }
 
-/// Version for an x that is already normalised.
+/// Version for an x that is already normalized.
 template <std::size_t bytes, class Scalar>
 [[gnu::always_inline]] inline RowMeans<Scalar> add_row(Vectors<bytes> vectors, Scalar const* dy,
                                                        Scalar const* normalized, Scalar const* weight,
@@ -172,7 +172,7 @@ template <class Scalar>
   for (Index c = 0; c < count; ++c)
     d[c] = reciprocal * (d[c] * weight[c] - gradient - (x[c] - mean) * reciprocal * projection);
 }
-/// Version for an x that is already normalised.
+/// Version for an x that is already normalized.
 template <class Scalar>
 [[gnu::always_inline]] inline void differentiate_row(Scalar const* dy, Scalar const* normalized, Scalar const* weight,
                                                      RowMeans<Scalar> means, Scalar reciprocal, Scalar* __restrict dx,

@@ -12,7 +12,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Computes x[i] = sqrt(x[i]), correctly rounded, with vectors of `bytes` bytes. Uses assembly because std::sqrt may
-/// set errno, which prevents compilers from vectorising the loop, and a header cannot request -fno-math-errno. Operands
+/// set errno, which prevents compilers from vectorizing the loop, and a header cannot request -fno-math-errno. Operands
 /// are in memory because clang accepts no wide registers in a function that is compiled for any instruction set. Call
 /// it inside with_best_instructions, with its vectors. It is constexpr, like its callers in optimizers, so that a
 /// device may call it.

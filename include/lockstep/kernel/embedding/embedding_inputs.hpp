@@ -14,9 +14,9 @@ enum class PositionUnit {
   steps,   ///< tokens of the token's own segment: state, action and return of one time step share a position
 };
 
-/// Normalisation of an embedding's rows.
+/// Normalization of an embedding's rows.
 enum class Norm {
-  none,   ///< no normalisation
+  none,   ///< no normalization
   layer,  ///< weight * (x - mean) / sqrt(variance + epsilon) + bias
   rms,    ///< weight * x / sqrt(mean of x^2 + epsilon)
 };

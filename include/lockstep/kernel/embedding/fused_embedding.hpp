@@ -21,7 +21,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Embeddings of any number of tables and dense rows. Assembles them into sequences, and applies scale, normalisation
+/// Embeddings of any number of tables and dense rows. Assembles them into sequences, and applies scale, normalization
 /// and dropout in one pass. Computes their gradients without atomics.
 template <class Space>
 struct FusedEmbedding : detail::NotIncluded<Space> {};

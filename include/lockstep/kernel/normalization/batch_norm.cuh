@@ -20,7 +20,7 @@ template <>
 struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
 
-  /// Statistics that normalise each channel, in device memory.
+  /// Statistics that normalize each channel, in device memory.
   /// @shape mean, reciprocal, scale [channels]
   template <class Scalar>
   struct Statistics {

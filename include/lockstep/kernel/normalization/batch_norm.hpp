@@ -18,7 +18,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Normalisation of each channel over all samples and positions. With a layout, rows that are not tokens are neither
+/// Normalization of each channel over all samples and positions. With a layout, rows that are not tokens are neither
 /// read nor counted.
 template <class Space>
 struct BatchNorm : detail::NotIncluded<Space> {};
@@ -28,7 +28,7 @@ template <>
 struct BatchNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
 
-  /// Statistics that normalise each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight *
+  /// Statistics that normalize each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight *
   /// reciprocal.
   template <class Scalar>
   struct Statistics {

@@ -12,7 +12,7 @@ template <>
 struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Shape = GroupNormShape;
 
-  /// Statistics that normalise each channel of each sample, in device memory.
+  /// Statistics that normalize each channel of each sample, in device memory.
   /// @shape mean, reciprocal [rows, channels]
   template <class Scalar>
   struct Statistics {

@@ -11,17 +11,17 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Samples of `positions` positions and `channels` channels. Groups of adjacent channels are normalised together.
+/// Samples of `positions` positions and `channels` channels. Groups of adjacent channels are normalized together.
 struct GroupNormShape {
   Index rows, positions, channels, groups;
 
   [[nodiscard]] constexpr Index group_channels() const noexcept { return channels / groups; }
-  /// Returns the number of elements that are normalised together.
+  /// Returns the number of elements that are normalized together.
   [[nodiscard]] constexpr Index group_size() const noexcept { return positions * group_channels(); }
   [[nodiscard]] constexpr Index size() const noexcept { return rows * positions * channels; }
 };
 
-/// Normalisation of groups of channels over all positions of each sample.
+/// Normalization of groups of channels over all positions of each sample.
 template <class Space>
 struct GroupNorm : detail::NotIncluded<Space> {};
 
@@ -30,7 +30,7 @@ template <>
 struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   using Shape = GroupNormShape;
 
-  /// Statistics that normalise each channel of each sample: mean, and 1 / sqrt(variance + epsilon). They are equal
+  /// Statistics that normalize each channel of each sample: mean, and 1 / sqrt(variance + epsilon). They are equal
   /// within a group.
   template <class Scalar>
   struct Statistics {

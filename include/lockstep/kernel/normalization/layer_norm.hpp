@@ -17,7 +17,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Normalisation of each row to mean 0 and variance 1, then an affine map of each column.
+/// Normalization of each row to mean 0 and variance 1, then an affine map of each column.
 template <class Space>
 struct LayerNorm : detail::NotIncluded<Space> {};
 
@@ -60,7 +60,7 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
 
  private:
   static constexpr Index block = 256;    // elements whose gradient is kept until their mask is applied
-  static constexpr Index rows_near = 4;  // rows that are added to their residuals and normalised while in cache
+  static constexpr Index rows_near = 4;  // rows that are added to their residuals and normalized while in cache
 };
 
 }}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Second summand of a normalisation's input: x + dropout(value). A null value adds nothing.
+/// Second summand of a normalization's input: x + dropout(value). A null value adds nothing.
 template <class Scalar, class Space>
 struct Residual {
   TensorView<Scalar const, 2, Space> value{};

@@ -11,7 +11,7 @@
 
 // Placed before a loop over many arrays whose iterations are independent. Without it, g++ 12 generates a second loop
 // without vectors, which a test at run time may choose even if the arrays do not overlap. clang warns of a loop that it
-// then does not vectorise.
+// then does not vectorize.
 #if defined(__clang__)
 #define LOCKSTEP_RECURRENT_LOOP
 #else

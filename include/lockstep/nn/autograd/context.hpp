@@ -77,10 +77,10 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
     return parts_.parameters.template value<Rank>(b);
   }
-  /// Returns a new activation, uninitialised.
+  /// Returns a new activation, uninitialized.
   template <int Rank>
   [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent);
-  /// Returns memory of this micro-batch without a gradient, uninitialised. May be called in backward closures.
+  /// Returns memory of this micro-batch without a gradient, uninitialized. May be called in backward closures.
   template <class Element, std::size_t Rank>
   [[nodiscard]] TensorView<Element, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent);
   /// Returns a tensor of the batch as a graph input: no gradient flows into it. Converts it if its type is not Scalar.

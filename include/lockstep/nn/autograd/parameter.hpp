@@ -28,7 +28,7 @@ struct Initializer {
   /// N(0, deviation^2).
   [[nodiscard]] static constexpr Initializer normal(double deviation) { return {Kind::normal, deviation}; }
   /// Copies the elements, row-major, from `values`, for example a pretrained table. `values` must stay valid as long as
-  /// the model may be initialised.
+  /// the model may be initialized.
   [[nodiscard]] static constexpr Initializer given(float const* values) { return {Kind::given, 0, values}; }
   /// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear weights and biases.
   [[nodiscard]] static Initializer fan_in(Index inputs) { return uniform(1 / std::sqrt(static_cast<double>(inputs))); }

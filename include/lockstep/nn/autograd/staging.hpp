@@ -100,7 +100,7 @@ class [[nodiscard]] Staging {
     }
   }
 
-  /// Returns uninitialised memory for the kernels of this pass. Later passes reuse it.
+  /// Returns uninitialized memory for the kernels of this pass. Later passes reuse it.
   template <class Element = Real, std::size_t Rank>
   [[nodiscard]] TensorView<Element, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
     return take<Element>(extent);

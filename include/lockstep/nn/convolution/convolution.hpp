@@ -52,7 +52,7 @@ struct ConvolutionOptions {
 };
 
 /// Convolution over `Dims` spatial dimensions. Activations are channels last: [rows, height, width, channels] for an
-/// image. The weight has PyTorch's order and initialiser: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs / groups * elements
+/// image. The weight has PyTorch's order and initializer: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs / groups * elements
 /// of the kernel.
 /// @shape weight [outputs, inputs / groups, kernel…]   @shape bias [outputs], or absent
 /// @determinism bitwise, for any number of threads; with oneDNN, for a fixed library and processor type

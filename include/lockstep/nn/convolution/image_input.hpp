@@ -55,7 +55,7 @@ class ImageInput {
   /// Returns the bytes of one sample.
   [[nodiscard]] Index sample_size() const noexcept { return elements(options_.extent.values) * channels(); }
 
-  /// Returns the normalised images.
+  /// Returns the normalized images.
   /// @shape x [rows, …], sample_size() bytes in each row   @shape returns [rows, extent…, channels]
   /// @throws ShapeError if a row has another size
   template <class Context, int Rank>
@@ -82,7 +82,7 @@ class ImageInput {
     return context.input(y);
   }
 
-  /// Normalises a column of a batch: any object that holds the bytes as `.values`.
+  /// Normalizes a column of a batch: any object that holds the bytes as `.values`.
   /// @throws RowError (at Contract::normal) for a sample shorter than the others, with its row
   template <class Context, class Column>
   requires requires(Column const& column) { column.values; }

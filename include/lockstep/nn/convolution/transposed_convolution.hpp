@@ -23,7 +23,7 @@ struct TransposedConvolutionOptions {
 
 /// Transposed convolution, PyTorch's ConvTranspose: the input gradient of a convolution with the same options. Each
 /// pixel of x contributes a kernel-sized block, and overlapping blocks are added. The default kernel and stride of 2
-/// double an image's sides. Channels last; the weight has PyTorch's order and initialiser: U(-1/sqrt(n), 1/sqrt(n)) for
+/// double an image's sides. Channels last; the weight has PyTorch's order and initializer: U(-1/sqrt(n), 1/sqrt(n)) for
 /// n = outputs * elements of the kernel.
 /// @shape weight [inputs, outputs, kernel…]   @shape bias [outputs], or absent
 /// @determinism bitwise, for any number of threads; with oneDNN, for a fixed library and processor type

@@ -11,7 +11,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Elementwise z = x + y: a residual connection. LayerNorm can add a second input itself if the sum is normalised at
+/// Elementwise z = x + y: a residual connection. LayerNorm can add a second input itself if the sum is normalized at
 /// once.
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError if the shapes differ

@@ -24,7 +24,7 @@ using kernel::PositionUnit;
 using Counted [[deprecated("nn::PositionUnit")]] = PositionUnit;
 
 /// First layer of a model on sequences, in one pass: looks ids up, assembles segments, adds positions and types,
-/// normalises and drops out. Token i of segment s becomes
+/// normalizes and drops out. Token i of segment s becomes
 ///   dropout(norm(scale * (sum of the rows of its parts) + position[its position] + type[s])).
 ///
 /// - One text: embedding.forward(context, batch[&Article::tokens], batch.positions())

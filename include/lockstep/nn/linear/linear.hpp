@@ -38,7 +38,7 @@ enum class Bias {
   none,     ///< no bias
 };
 
-/// y = x weight^T + bias for every row, or every slot of a sequence. Initialised like PyTorch's: U(-1/sqrt(inputs),
+/// y = x weight^T + bias for every row, or every slot of a sequence. Initialized like PyTorch's: U(-1/sqrt(inputs),
 /// 1/sqrt(inputs)).
 /// @shape weight [outputs, inputs]   @shape bias [outputs], or absent
 /// @determinism bitwise, for any number of threads

@@ -29,14 +29,14 @@ struct BatchNormOptions {
   bool synchronized = false;
 };
 
-/// Batch normalisation: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias) for each channel (the
+/// Batch normalization: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias) for each channel (the
 /// last axis). In training, mean and variance are taken over all samples and positions of the micro-batch on this
 /// replica. Buffers keep running averages of both, which evaluation uses.
 ///
 /// In training, a sample's output thus depends on the other samples of its micro-batch. Results and gradients therefore
 /// depend on the split of the batch over ranks and micro-batches; under Reproducible, over shards. Each replica has its
 /// own buffers; evaluations and checkpoints use the first replica's. A micro-batch with a single value per channel is
-/// normalised to zero and leaves the running statistics unchanged, like one without samples.
+/// normalized to zero and leaves the running statistics unchanged, like one without samples.
 ///
 /// With `synchronized`, mean and variance are taken over all replicas' micro-batches. Except for rounding, outputs,
 /// gradients and buffers then equal those of one device with all samples. They are equal on all replicas.
@@ -72,21 +72,21 @@ class BatchNorm : public detail::ChannelNorm {
     each("running_var", running_variance_);
   }
 
-  /// Normalises each channel.
+  /// Normalizes each channel.
   /// @shape x […, channels]   @shape returns as x
   /// @throws ShapeError if x has other channels
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return normalize(context, x, {});
   }
-  /// Normalises over the tokens of all sequences.
+  /// Normalizes over the tokens of all sequences.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(normalize(context, x.tokens, x.layout));
   }
 
  private:
-  /// Normalises x. Skips rows that are no tokens of the layout.
+  /// Normalizes x. Skips rows that are no tokens of the layout.
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> normalize(Context& context, VariableOf<Context, Rank> x,
                                                     SequenceLayout<typename Context::Space> const& layout) const {
@@ -127,7 +127,7 @@ class BatchNorm : public detail::ChannelNorm {
     return y;
   }
 
-  /// Statistics that normalise a micro-batch. For a replica group also the moments of all replicas; the group is null
+  /// Statistics that normalize a micro-batch. For a replica group also the moments of all replicas; the group is null
   /// for a single replica.
   template <class Context>
   struct Measured {

@@ -22,7 +22,7 @@ struct GroupNormOptions {
   Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
 };
 
-/// Group normalisation: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are
+/// Group normalization: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are
 /// taken over all positions of a sample and a group of adjacent channels. One group is a LayerNorm over the whole
 /// sample; as many groups as channels are an InstanceNorm. Unlike BatchNorm's, a sample's output does not depend on
 /// other samples. Small batches therefore train equally well, splits of a batch do not change the gradient, and
@@ -56,7 +56,7 @@ class GroupNorm : public detail::ChannelNorm {
     each("bias", bias_);
   }
 
-  /// Normalises each group of channels of each sample.
+  /// Normalizes each group of channels of each sample.
   /// @shape x [rows, …, channels]   @shape returns as x
   /// @throws ShapeError if x has other channels
   template <class Context, int Rank>

@@ -16,8 +16,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Layer normalisation: y = weight * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance over each
-/// row. The residual form normalises x + dropout(added) in the same pass. The weights start as 1, the bias as 0.
+/// Layer normalization: y = weight * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance over each
+/// row. The residual form normalizes x + dropout(added) in the same pass. The weights start as 1, the bias as 0.
 /// @shape weight, bias [width]
 /// @determinism bitwise, for any number of threads
 /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
@@ -36,7 +36,7 @@ class LayerNorm : public detail::RowNorm<LayerNorm> {
     each("bias", bias_);
   }
 
-  /// Normalises each row.
+  /// Normalizes each row.
   /// @shape x [rows, width]   @shape returns as x
   /// @throws ShapeError if x has another width
   template <class Context>

@@ -16,7 +16,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Root mean square normalisation: y = weight * x / sqrt(mean(x^2) + epsilon), with the mean over each row. The weights
+/// Root mean square normalization: y = weight * x / sqrt(mean(x^2) + epsilon), with the mean over each row. The weights
 /// start as 1.
 /// @shape weight [width]
 /// @determinism bitwise, for any number of threads
@@ -32,7 +32,7 @@ class RMSNorm : public detail::RowNorm<RMSNorm> {
   /// Names the parameter "weight".
   void visit(auto&& each) { each("weight", weight_); }
 
-  /// Normalises each row.
+  /// Normalizes each row.
   /// @shape x [rows, width]   @shape returns as x
   /// @throws ShapeError if x has another width
   template <class Context>

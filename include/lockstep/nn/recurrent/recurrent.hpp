@@ -26,7 +26,7 @@ using kernel::Direction;
 /// - Last state: `last_token` of y, or `first_token` of y for the backward direction.
 /// - Prediction token by token: Predictor::next continues from the states of a forward layer.
 ///
-/// Parameters and their initialisers are those of torch.nn.LSTM and torch.nn.GRU, under other names: U(-1/sqrt(width),
+/// Parameters and their initializers are those of torch.nn.LSTM and torch.nn.GRU, under other names: U(-1/sqrt(width),
 /// 1/sqrt(width)). The recurrence is computed in Real for any storage type. A batch takes as many steps as its longest
 /// sequence has tokens; group sequences of similar length with data::LengthBucketedSampler.
 /// @shape input.weight [gates * width, inputs]   @shape hidden.weight [gates * width, width]

@@ -10,8 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// y = x + dropout(part(norm(x))): a transformer part with pre-normalisation, whose residual stream is never
-/// normalised. The norm is named "norm", next to the part's own names.
+/// y = x + dropout(part(norm(x))): a transformer part with pre-normalization, whose residual stream is never
+/// normalized. The norm is named "norm", next to the part's own names.
 /// @determinism as the part
 template <class Norm, class Part>
 class PreNorm {

@@ -25,7 +25,7 @@ class TransformerDecoderLayer {
     Index heads;                               ///< number of heads; each takes width / heads channels
     Index feed_forward;                        ///< width inside the feed-forward part
     double dropout = 0;                        ///< probability
-    bool norm_first = false;                   ///< normalises the input of each part instead of the sum after it
+    bool norm_first = false;                   ///< normalizes the input of each part instead of the sum after it
     Activation activation = Activation::gelu;  ///< of the feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
   };

@@ -26,7 +26,7 @@ class TransformerEncoderLayer {
     Index feed_forward;                        ///< width inside the feed-forward part
     double dropout = 0;                        ///< probability
     bool causal = false;                       ///< token i attends only to tokens up to i
-    bool norm_first = false;                   ///< normalises the input of each part instead of the sum after it
+    bool norm_first = false;                   ///< normalizes the input of each part instead of the sum after it
     Activation activation = Activation::gelu;  ///< of the feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
     double rotary_base = 0;                    ///< base of rotary positions, for example 10000; 0: none

@@ -70,7 +70,7 @@ struct EmbeddingSlot {
   /// Whether a lane of a warp has more channels than it keeps, and recomputes them for each pass.
   [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp<Access>; }
 
-  /// Computes the token before normalisation. An id outside its table gives NaN, because a check would have to wait for
+  /// Computes the token before normalization. An id outside its table gives NaN, because a check would have to wait for
   /// the device.
   __device__ void sum_of_parts(Access const& access, Channels& x) const {
     bool valid = true;

@@ -116,7 +116,7 @@ class TokenRows {
     if (in.type.data) add(in.type.data + run.segment * width, 0);
   }
 
-  /// Computes the tokens before normalisation, each at its position in the run; `to` is the position of the first one.
+  /// Computes the tokens before normalization, each at its position in the run; `to` is the position of the first one.
   template <std::size_t bytes>
   [[gnu::always_inline]] void sum(Vectors<bytes> vectors, Scalar* to) const noexcept {
     if (scaled_ == 0 && count_ == 2) return sum_few<2>(vectors, to);
@@ -183,7 +183,7 @@ class TokenRows {
   Source sources_[capacity];
 };
 
-/// Normalises x without weight and bias; returns the factor.
+/// Normalizes x without weight and bias; returns the factor.
 template <std::size_t bytes, class Scalar>
 [[gnu::always_inline]] inline Scalar normalize(Vectors<bytes> vectors, EmbeddingInputs<Scalar, HostSpace> const& in,
                                                Scalar* x, Index width) noexcept {
@@ -193,7 +193,7 @@ template <std::size_t bytes, class Scalar>
   return reciprocal;
 }
 
-/// Computes a run of `count` tokens of sequence `row`, from `token` on, before dropout. Normalises a few tokens at a
+/// Computes a run of `count` tokens of sequence `row`, from `token` on, before dropout. Normalizes a few tokens at a
 /// time while they are in cache.
 template <std::size_t bytes, class Scalar>
 [[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<Scalar, HostSpace> const& in,

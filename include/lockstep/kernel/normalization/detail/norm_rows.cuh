@@ -64,7 +64,7 @@ inline constexpr int differentiated_groups = held_groups<Scalar>(sizeof(Scalar) 
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Normalises rows. A cooperative group processes one row, which it reads once and keeps in registers.
+/// Normalizes rows. A cooperative group processes one row, which it reads once and keeps in registers.
 template <class Scalar, Centering centre, bool wide>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowPartition::max_threads, wide ? sizeof(Scalar) == 2 ? 3 : 2 : 1)
     normalize_rows(RowPartition partition, Index rows, Scalar const* x, Residual<Scalar, CudaSpace> residual,
@@ -97,7 +97,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowPartition::max_threads, wide ? si
         Part::drop(g, kept, dropout.scale(), others);
         for (int j = 0; j < Part::size; ++j) values[j] = rounded_sum(values[j], others[j]);
         part.hold(g, values, held.group[g],
-                  norm_input ? norm_input + at : nullptr);  // normalise the value that is stored
+                  norm_input ? norm_input + at : nullptr);  // normalize the value that is stored
       });
     }
     Sum mean = 0;
@@ -197,13 +197,13 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowPartition::max_threads, wide ? 2 
     auto const mean = active ? in.mean(row) : Sum{0}, reciprocal = active ? in.reciprocal(row) : Sum{0};
     DroppedRow<Scalar> const dropout(in.dropout, min(row, in.rows - 1), width);
     auto const kept = in.dresidual ? part.kept(dropout) : 0u;
-    auto const unpack = [&](auto g) {  // dy, the weight, and the normalised values
+    auto const unpack = [&](auto g) {  // dy, the weight, and the normalized values
       Part::numbers(dy.group[g], gradients);
       Part::numbers(norm_input.group[g], inputs);
       part.factors(g, in.weight, others);
       for (auto& input : inputs) input = (input - mean) * reciprocal;
     };
-    Sum sums[2] = {};  // of the gradients, and of their products with the normalised values
+    Sum sums[2] = {};  // of the gradients, and of their products with the normalized values
     for_constants<Part::groups>([&](auto g) {
       if (!part.has(g)) return;
       unpack(g);
@@ -249,7 +249,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<Scalar> in) {
     auto const at = row * width;
     DroppedRow<Scalar> of_row(in.dropout, row, width);
     auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
-    auto const load = [&](Access const& access) {  // dy, the weight, and the normalised values
+    auto const load = [&](Access const& access) {  // dy, the weight, and the normalized values
       access.load_as(in.dy + at, gradients);
       access.load(in.weight, others);
       access.load_as(in.norm_input + at, inputs);
@@ -283,7 +283,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<Scalar> in) {
   }
 }
 
-/// Normalises rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a
+/// Normalizes rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a
 /// time. A lane processes the same columns in each pass, so it reads only its own writes.
 template <class Scalar, Centering centre>
 LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, Scalar const* x,
@@ -309,7 +309,7 @@ LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, Scalar co
         access.load_as(residual.value.data + at, others);
         for (int j = 0; j < access.size; ++j) {
           auto const rounded = static_cast<Scalar>(values[j] + rounded_product(others[j], dropout.factor(first + j)));
-          values[j] = static_cast<Sum>(rounded);  // normalise the value that is stored
+          values[j] = static_cast<Sum>(rounded);  // normalize the value that is stored
           sum += values[j];
         }
         access.put(values, to);
@@ -378,7 +378,7 @@ struct NormParameterTerm {
   return std::max(row_chunks(rows) == 1 ? 0 : row_chunks(rows) * width, column_partials(rows, width));
 }
 
-/// Normalises rows: see LayerNorm::forward and RMSNorm::forward. A null bias is zero.
+/// Normalizes rows: see LayerNorm::forward and RMSNorm::forward. A null bias is zero.
 template <Centering centre, class Scalar>
 void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Scalar const* x,
                Residual<Scalar, CudaSpace> residual, Accumulate<Scalar> const* weight, Accumulate<Scalar> const* bias,

@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns a number of the standard normal distribution from 32 random bits. It is the quantile at (bits + 1/2) 2^-32,
 /// with a relative error of at most 2^-20. `tail` is the root of squared_tail(bits). The largest value is 6.34, and the
-/// values are symmetric about 0. Computes both branches and selects one, so that a loop over it vectorises, with equal
+/// values are symmetric about 0. Computes both branches and selects one, so that a loop over it vectorizes, with equal
 /// bits for any vector length.
 /// @source Wichura: The percentage points of the normal distribution (AS 241, 1988), PPND7; 32 bits do not reach its
 /// outermost branch

@@ -12,19 +12,19 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
-/// Base of LayerNorm and RMSNorm, which normalise each row: the weight, the checks, and the overloads of forward that
+/// Base of LayerNorm and RMSNorm, which normalize each row: the weight, the checks, and the overloads of forward that
 /// apply `Norm`'s forward for matrices.
 template <class Norm>
 class RowNorm {
  public:
   [[nodiscard]] Index width() const noexcept { return weight_.shape[0]; }
 
-  /// Normalises each token.
+  /// Normalizes each token.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(self().forward(context, x.tokens));
   }
-  /// Normalises the channels of each pixel, voxel or time step.
+  /// Normalizes the channels of each pixel, voxel or time step.
   /// @shape x [rows, …, width]   @shape returns as x
   template <class Context, int Rank>
   requires(Rank > 2)

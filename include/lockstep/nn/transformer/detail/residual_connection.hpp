@@ -13,7 +13,7 @@ enum class InputUse {
   last,    ///< only backward reads it
 };
 
-/// Residual connection around each part of a transformer layer, with normalisation before or after the part.
+/// Residual connection around each part of a transformer layer, with normalization before or after the part.
 class ResidualConnection {
  public:
   ResidualConnection(double dropout, bool norm_first) : dropout_(dropout), norm_first_(norm_first) {}
