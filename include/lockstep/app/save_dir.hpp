@@ -44,7 +44,7 @@ class [[nodiscard]] SaveDirLock {
   /// Takes over the lock.
   SaveDirLock(SaveDirLock&& other) noexcept
       : created_(std::exchange(other.created_, {})), file_(std::exchange(other.file_, -1)) {}
-  /// Releases the own lock and takes over the other.
+  /// Exchanges the locks of both.
   SaveDirLock& operator=(SaveDirLock&& other) noexcept;
   ~SaveDirLock();
 

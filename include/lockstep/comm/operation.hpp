@@ -33,14 +33,14 @@ enum class Collective : std::uint32_t {
 /// may be empty. After `start`, the object and its memory must stay in place, unread and unwritten, until it is
 /// complete.
 struct CollectiveOperation {
-  static constexpr Index max_piggybacked_scalars = 16;
+  static constexpr Index max_piggybacked_scalars = 16;  ///< doubles that travel with an operation
 
-  ElementType type = ElementType::float32;
-  void* data = nullptr;
-  Index count = 0;  ///< elements
-  Reduction reduction = Reduction::sum;
-  std::span<double> piggybacked_scalars = {};  ///< doubles that are sent with an all_reduce: always summed
-  Collective collective = Collective::all_reduce;
+  ElementType type = ElementType::float32;         ///< of `data`
+  void* data = nullptr;                            ///< first element
+  Index count = 0;                                 ///< elements
+  Reduction reduction = Reduction::sum;            ///< ignored by collectives that reduce nothing
+  std::span<double> piggybacked_scalars = {};      ///< doubles that are sent with an all_reduce: always summed
+  Collective collective = Collective::all_reduce;  ///< kind of the operation
   /// Input of reduce_scatter and all_gather. May be this rank's own range of the larger one of input and output.
   void const* in = nullptr;
   int root = 0;  ///< root rank of a broadcast
@@ -50,6 +50,7 @@ struct CollectiveOperation {
   double started_seconds = 0;   ///< time of Clock when `start` was called
   double finished_seconds = 0;  ///< time of Clock when the result was complete on this rank; 0 until then
 
+  /// Returns whether this rank has the result.
   [[nodiscard]] bool complete() const noexcept { return finished_seconds > 0; }
 };
 

@@ -10,12 +10,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// bfloat16: the upper half of a float32, with its range and 8 bits of precision. A storage type: it converts to float
 /// for arithmetic.
-struct bfloat16 {  // NOLINT(readability-identifier-naming): named like the built-in types
-  std::uint16_t bits = 0;
+struct bfloat16 {          // NOLINT(readability-identifier-naming): named like the built-in types
+  std::uint16_t bits = 0;  ///< sign, 8 bits of exponent, 7 of fraction
 
   constexpr bfloat16() = default;
   /// Rounds to nearest, ties to even; nan stays nan.
   constexpr explicit bfloat16(float x) noexcept : bits(rounded(x)) {}
+  /// Returns the same number.
   constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }

@@ -15,7 +15,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// A 128-bit checksum: always differs if a single 64-bit word differs, otherwise with high probability. Not
 /// cryptographic.
 struct Checksum {
-  std::uint64_t half[2];
+  std::uint64_t half[2];  ///< both halves
+  /// Compares both halves.
   bool operator==(Checksum const&) const = default;
 };
 
@@ -27,7 +28,9 @@ struct Checksum {
 /// @source the steps of MurmurHash3 (Appleby), in four lanes
 class RunningChecksum {
  public:
+  /// Adds the next bytes; how they are divided does not matter.
   void add(std::span<std::byte const> bytes) noexcept;
+  /// Returns the checksum of all bytes so far.
   [[nodiscard]] Checksum sum() const noexcept;
 
  private:

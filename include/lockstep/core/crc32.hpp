@@ -14,7 +14,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// @source ISO 3309, in the reflected form of the polynomial 0x04c11db7; eight tables (Kounavis and Berry 2005)
 class Crc32 {
  public:
+  /// Adds the next bytes; how they are divided does not matter.
   void add(std::span<std::byte const> bytes) noexcept;
+  /// Returns the CRC-32 of all bytes so far.
   [[nodiscard]] std::uint32_t sum() const noexcept { return ~state_; }
 
  private:

@@ -21,7 +21,9 @@ inline constexpr std::size_t max_message_bytes = 2000;
 /// limited to `max_message_bytes`.
 class Error : public std::runtime_error {
  public:
+  /// @param what shortened to `max_message_bytes`
   explicit Error(std::string const& what);
+  /// @param what shortened to `max_message_bytes`
   explicit Error(char const* what) : Error(std::string(what)) {}
 };
 
@@ -42,6 +44,8 @@ class DataError : public Error {
 /// epoch's order, and a trainer names the sample of the dataset.
 class RowError : public DataError {
  public:
+  /// @param row in the batch
+  /// @param position in the epoch's order, -1 if unknown
   RowError(std::string const& what, Index row, Index position = -1) : DataError(what), row_(row), position_(position) {}
   /// Returns the row in the batch.
   [[nodiscard]] Index row() const noexcept { return row_; }
@@ -67,6 +71,7 @@ class CudaError : public Error {
 /// A collective operation that cannot complete.
 class CommunicationError : public Error {
  public:
+  /// @param history last operations of each rank, a line per rank
   explicit CommunicationError(std::string const& what, std::string history = {})
       : Error(what), history_(std::move(history)) {}
   /// Returns the last operations of each rank, one line per rank; empty if unknown.
@@ -79,8 +84,10 @@ class CommunicationError : public Error {
 /// The process or thread of a rank is gone.
 class RankLost : public CommunicationError {
  public:
+  /// @param rank the rank that is gone
   RankLost(int rank, std::string const& what, std::string history = {})
       : CommunicationError(what, std::move(history)), rank_(rank) {}
+  /// Returns the rank that is gone.
   [[nodiscard]] int rank() const noexcept { return rank_; }
 
  private:
@@ -90,8 +97,10 @@ class RankLost : public CommunicationError {
 /// A rank is alive but has not arrived within the deadline.
 class RankStalled : public CommunicationError {
  public:
+  /// @param rank the rank that is late
   RankStalled(int rank, std::string const& what, std::string history = {})
       : CommunicationError(what, std::move(history)), rank_(rank) {}
+  /// Returns the rank that is late.
   [[nodiscard]] int rank() const noexcept { return rank_; }
 
  private:

@@ -19,12 +19,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 class [[nodiscard]] FileDescriptor {
  public:
   FileDescriptor() = default;
+  /// Takes ownership; -1 is no file.
   explicit FileDescriptor(int descriptor) noexcept : descriptor_(descriptor) {}
   /// Opens a file for reading. Never blocks, not even for the other end of a pipe. Owns none if the file cannot be
   /// opened; `errno` then has the reason.
   explicit FileDescriptor(std::string const& path) noexcept
       : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  /// Takes over the file.
   FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
+  /// Exchanges the files of both.
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
@@ -33,7 +36,9 @@ class [[nodiscard]] FileDescriptor {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
+  /// Returns the descriptor, or -1.
   [[nodiscard]] int get() const noexcept { return descriptor_; }
+  /// Returns the descriptor and gives up ownership.
   int release() noexcept { return std::exchange(descriptor_, -1); }
 
  private:

@@ -11,12 +11,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// IEEE 754 binary16: 5 bits of exponent, 11 of precision, up to 65504. A storage type: it converts to float for
 /// arithmetic.
-struct float16 {  // NOLINT(readability-identifier-naming): named like the built-in types
-  std::uint16_t bits = 0;
+struct float16 {           // NOLINT(readability-identifier-naming): named like the built-in types
+  std::uint16_t bits = 0;  ///< sign, 5 bits of exponent, 10 of fraction
 
   constexpr float16() = default;
   /// Rounds to nearest, ties to even; too large values become infinite; nan stays nan.
   constexpr explicit float16(float x) noexcept : bits(rounded(x)) {}
+  /// Returns the same number.
   constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
 #if defined(__CUDA_ARCH__)
     if (!std::is_constant_evaluated()) {

@@ -22,9 +22,9 @@ struct FreeMemory {
     address_space,  ///< of the process, as `ulimit -v` sets it
   };
 
-  std::size_t free_bytes = 0;
+  std::size_t free_bytes = 0;   ///< within the limit
   std::size_t total_bytes = 0;  ///< free or not
-  Limit limit = Limit::device;
+  Limit limit = Limit::device;  ///< what sets it
 
   /// Returns "3.1 GiB of 8.0 GiB are free".
   [[nodiscard]] std::string text() const;

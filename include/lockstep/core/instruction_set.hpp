@@ -34,6 +34,7 @@ enum class InstructionSet {
 #if defined(__x86_64__) && !defined(__CUDA_ARCH__)
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 1
 #else
+/// Whether loops are compiled for several instruction sets.
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 0
 #endif
 
@@ -74,6 +75,7 @@ inline constexpr auto widest_instruction_set = min_instruction_set;
 #if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(__clang__)
 #define LOCKSTEP_HAS_BFLOAT16_PRODUCTS 1
 #else
+/// Whether products of bfloat16 are compiled.
 #define LOCKSTEP_HAS_BFLOAT16_PRODUCTS 0
 #endif
 

@@ -16,8 +16,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 
 class Value;
-using Array = std::vector<Value>;
-using Member = std::pair<std::string, Value>;
+using Array = std::vector<Value>;              ///< elements in order
+using Member = std::pair<std::string, Value>;  ///< name and value
 /// Members in the order of the text, with unique names.
 using Object = std::vector<Member>;
 
@@ -25,6 +25,7 @@ using Object = std::vector<Member>;
 /// rounded to the other. Values are equal if type, value and order are equal.
 class Value {
  public:
+  /// Makes null.
   Value(std::nullptr_t = nullptr) noexcept {}
   template <std::same_as<bool> Integer>
   Value(Integer value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
@@ -32,14 +33,23 @@ class Value {
   }
   template <std::integral Integer>
   requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer) { data_.integer = checked(value); }
+  /// Makes a number.
   Value(double value) noexcept : type_(Type::number) { data_.number = value; }
+  /// Makes a string.
   Value(char const* value) : Value(std::string(value)) {}
+  /// Makes a string.
   Value(std::string_view value) : Value(std::string(value)) {}
+  /// Makes a string.
   Value(std::string value);
+  /// Makes an array.
   Value(Array value);
+  /// Makes an object.
   Value(Object value);
+  /// Copies all of it.
   Value(Value const& other);
+  /// Takes over the content; `other` becomes null.
   Value(Value&& other) noexcept : type_(std::exchange(other.type_, Type::null)), data_(other.data_) {}
+  /// Takes over the content of `other`.
   Value& operator=(Value other) noexcept {
     std::swap(type_, other.type_);
     std::swap(data_, other.data_);
@@ -51,6 +61,7 @@ class Value {
 
   /// Returns the type in words: "null", "bool", "integer", "number", "string", "array" or "object".
   [[nodiscard]] char const* type() const noexcept;
+  /// Returns whether the value is null.
   [[nodiscard]] bool is_null() const noexcept { return type_ == Type::null; }
   template <class Integer>
   [[nodiscard]] bool is() const noexcept {
@@ -61,9 +72,13 @@ class Value {
   /// @throws DataError if the value has another type; names both
   [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), data_.integer != 0; }
   [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), data_.integer; }
+  /// Returns a number, or an integer as one.   @throws DataError for another type
   [[nodiscard]] double number() const;
+  /// Returns the string.   @throws DataError for another type
   [[nodiscard]] std::string const& string() const { return need(Type::string, "a string"), *data_.string; }
+  /// Returns the elements.   @throws DataError for another type
   [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), *data_.array; }
+  /// Returns the members.   @throws DataError for another type
   [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), *data_.object; }
 
   /// Returns the member of that name, or null if there is none.
@@ -79,6 +94,7 @@ class Value {
   /// Returns the heap memory of this value and all its elements, in bytes.
   [[nodiscard]] std::size_t heap_bytes() const noexcept;
 
+  /// Compares types and content.
   friend bool operator==(Value const& a, Value const& b);
 
  private:

@@ -28,16 +28,18 @@ enum class Layout {
 /// in an object without a name. After either, call `clear` before you write again
 class Writer {
  public:
+  /// @param layout whether lines are indented
   explicit Writer(Layout layout = Layout::compact) : layout_(layout) {}
 
-  Writer& begin_object() { return open('{'); }
-  Writer& end_object() { return close('}'); }
-  Writer& begin_array() { return open('['); }
-  Writer& end_array() { return close(']'); }
+  Writer& begin_object() { return open('{'); }  ///< begins an object
+  Writer& end_object() { return close('}'); }   ///< ends it
+  Writer& begin_array() { return open('['); }   ///< begins an array
+  Writer& end_array() { return close(']'); }    ///< ends it
 
   /// Names the next value as a member.
   Writer& key(std::string_view name);
 
+  /// Writes null.
   Writer& value(std::nullptr_t) { return plain("null"); }
   template <std::same_as<bool> Integer>
   Writer& value(Integer value) {
@@ -60,9 +62,13 @@ class Writer {
   }
   /// Writes the value, or null for nan and infinity.
   Writer& value_or_null(double value) { return std::isfinite(value) ? this->value(value) : plain("null"); }
+  /// Writes a string, with escapes.
   Writer& value(std::string_view value);
+  /// Writes a string, with escapes.
   Writer& value(char const* value) { return this->value(std::string_view(value)); }
+  /// Writes a string, with escapes.
   Writer& value(std::string const& value) { return this->value(std::string_view(value)); }
+  /// Writes a value with all that it contains.
   Writer& value(Value const& value);
   /// Writes all elements of a range as an array.
   template <class Range>

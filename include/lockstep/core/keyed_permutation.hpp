@@ -27,11 +27,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// @determinism bitwise, everywhere
 class KeyedPermutation {
  public:
-  static constexpr Index largest = Index{1} << 48;
+  static constexpr Index largest = Index{1} << 48;  ///< largest size
 
   /// @throws ConfigError unless 0 <= n <= 2^48
   KeyedPermutation(Index n, std::uint64_t key);
 
+  /// Returns the number of elements.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(n_); }
 
   /// Returns the element at position i, which must be in [0, n); not checked.

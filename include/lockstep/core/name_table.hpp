@@ -14,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// @cost constant time for each call, on average
 class NameTable {
  public:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);  ///< result for an unknown name
 
   /// Adds the list's next name, unless the table contains it.   @returns the index of the equal earlier name, or `none`
   template <class NameOf>

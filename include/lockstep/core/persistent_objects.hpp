@@ -13,7 +13,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 class PersistentObjects {
  public:
   PersistentObjects() = default;
+  /// Takes over the objects.
   PersistentObjects(PersistentObjects&&) = default;
+  /// Exchanges the objects of both.
   PersistentObjects& operator=(PersistentObjects&& other) noexcept {
     std::swap(objects_, other.objects_);
     return *this;

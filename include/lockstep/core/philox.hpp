@@ -16,9 +16,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// @source Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011)
 class Philox {
  public:
-  using Counter = std::array<std::uint32_t, 4>;
-  using Block = std::array<std::uint32_t, 4>;
+  using Counter = std::array<std::uint32_t, 4>;  ///< 128 bits of input
+  using Block = std::array<std::uint32_t, 4>;    ///< 128 random bits
 
+  /// Makes the generator of this key; different keys give independent numbers.
   constexpr explicit Philox(std::uint64_t key) noexcept : key_{low(key), high(key)} {}
 
   /// Returns 128 random bits.

@@ -16,10 +16,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// A regular file, open for reading.
 struct RegularFile {
-  FileDescriptor file;
+  FileDescriptor file;      ///< open for reading
   struct ::stat status {};  ///< when it was opened
 
+  /// Returns the bytes of the file when it was opened.
   [[nodiscard]] std::uint64_t size() const noexcept { return static_cast<std::uint64_t>(status.st_size); }
+  /// Returns the time of its last change, in nanoseconds since 1970.
   [[nodiscard]] std::int64_t modified_ns() const noexcept {
     return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
   }

@@ -23,13 +23,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// order[begin[c + 1] - 1], in that order. Storage is kept between builds.
 /// @determinism bitwise: a function of the ids alone; not thread-safe while building
 struct SegmentPlan {
-  static constexpr std::size_t chunk = 32;
+  static constexpr std::size_t chunk = 32;  ///< most entries of a chunk
 
   std::vector<std::uint32_t> order;  ///< positions in the list, by id, equal ids in list order
   std::vector<std::int32_t> rows;    ///< the distinct ids, ascending
   std::vector<std::uint32_t> first;  ///< one more than rows
   std::vector<std::uint32_t> begin;  ///< one more than chunks
 
+  /// Returns the number of chunks.
   [[nodiscard]] Index chunks() const noexcept { return begin.empty() ? 0 : static_cast<Index>(begin.size()) - 1; }
 
   /// Plans `ids`; skips negative ones (padding). Costs one pass, and two passes per 8 bits of the largest id (11 for

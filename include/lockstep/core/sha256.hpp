@@ -16,8 +16,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// @source FIPS 180-4
 class Sha256 {
  public:
-  using Digest = std::array<std::uint8_t, 32>;
+  using Digest = std::array<std::uint8_t, 32>;  ///< 256 bits
 
+  /// Adds the next bytes; how they are divided does not matter.
   void update(std::span<std::byte const> bytes) noexcept;
 
   /// Returns the digest of all bytes so far; more may follow.

@@ -34,11 +34,12 @@ template <std::size_t Rank>
 /// The host can read elements only if `Space::host_accessible`.
 template <class Value, int Rank, class Space>
 struct TensorView {
-  using value_type = std::remove_const_t<Value>;
-  Value* data = nullptr;
-  Extents<Rank> extent{};
+  using value_type = std::remove_const_t<Value>;  ///< element type without const
+  Value* data = nullptr;                          ///< first element
+  Extents<Rank> extent{};                         ///< outermost first; row-major and without gaps
 
   constexpr TensorView() = default;
+  /// Refers to elements(extents) elements from `first`.
   constexpr TensorView(Value* first, Extents<Rank> extents) noexcept : data(first), extent(extents) {}
   /// Converts a view of mutable elements to a view of constant elements.
   template <class Other>
@@ -49,7 +50,9 @@ struct TensorView {
   /// Compares addresses and extents, not elements.
   bool operator==(TensorView const&) const = default;
 
+  /// Returns the number of elements.
   [[nodiscard]] constexpr Index size() const noexcept { return elements(extent); }
+  /// Returns whether there is no element.
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
 
   /// Returns the element at the given indices; not checked.
@@ -61,6 +64,7 @@ struct TensorView {
     ((at = at * extent[static_cast<std::size_t>(axis++)] + static_cast<Index>(indices)), ...);
     return data[at];
   }
+  /// Returns all elements in row-major order.
   [[nodiscard]] constexpr std::span<Value> span() const noexcept requires(Space::host_accessible) {
     return {data, static_cast<std::size_t>(size())};
   }

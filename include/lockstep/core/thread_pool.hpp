@@ -33,6 +33,7 @@ class ThreadPool {
   ThreadPool(ThreadPool const&) = delete;
   ThreadPool& operator=(ThreadPool const&) = delete;
 
+  /// Returns the number of threads, the calling one included.
   [[nodiscard]] int threads() const noexcept { return threads_; }
 
   /// Calls f(task) once for each task in [0, tasks), in any order and on any member; returns when all are done.

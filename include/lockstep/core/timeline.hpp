@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// A named interval of time.
 struct Span {
+  /// Kind of a span.
   enum class Kind : std::uint8_t {
     phase,      ///< of training; `number` is the step, if it has one
     forward,    ///< a model's operation: `number` is its index in the pass, `amount` the bytes it allocated
@@ -22,7 +23,7 @@ struct Span {
   };
   char const* name = "";  ///< of static storage; for operations the type of the backward closure
   double begin = 0;       ///< Clock::seconds(), like `end`
-  double end = 0;
+  double end = 0;         ///< Clock::seconds()
   Index number = -1;
   Index amount = 0;
   int first = -1;  ///< the least ordinal of an operation's parameters, or a batch's worker; -1: none
@@ -50,17 +51,22 @@ class Timeline {
     memory_ = ::operator new(most * sizeof(Span));
     most_ = most;
   }
+  /// Adds a span, or counts it as left out if the timeline is full.
   void add(Span const& span) noexcept {
     if (count_ < most_)
       new (data() + count_++) Span(span);
     else
       ++left_out_;
   }
+  /// Returns the number of spans.
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  /// Returns span i of [0, size()).
   [[nodiscard]] Span const& operator[](std::size_t i) const noexcept { return data()[i]; }
   /// Returns a span for its writer to complete.
   [[nodiscard]] Span& operator[](std::size_t i) noexcept { return data()[i]; }
+  /// Returns the first span.
   [[nodiscard]] Span const* begin() const noexcept { return data(); }
+  /// Returns the end of the spans.
   [[nodiscard]] Span const* end() const noexcept { return data() + count_; }
   /// Returns the number of spans that did not fit.
   [[nodiscard]] Index left_out() const noexcept { return left_out_; }

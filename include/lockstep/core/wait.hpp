@@ -85,6 +85,7 @@ enum class Sharing {
 template <Sharing sharing = Sharing::threads>
 class alignas(64) Signal {
  public:
+  /// Returns the current value, with acquire order.
   [[nodiscard]] std::uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
 
   /// Sets the value without waking any waiter.

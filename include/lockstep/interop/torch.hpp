@@ -61,8 +61,10 @@ requires requires(Column const& column) { column.values; }
 /// A loss as a sum and a weight (see nn::Loss), with the sum as a tensor: `TorchLoss{sum, batch.rows()}`.
 struct TorchLoss {
   torch::Tensor sum;  ///< one element
-  double weight = 0;
+  double weight = 0;  ///< number of samples or tokens
 
+  /// @param of_sum the loss with reduction(torch::kSum)
+  /// @param of_weight number of samples or tokens
   TorchLoss(torch::Tensor of_sum, std::convertible_to<double> auto of_weight)
       : sum(std::move(of_sum)), weight(static_cast<double>(of_weight)) {}
 };
@@ -75,6 +77,7 @@ struct TorchPrediction {
   } value{};              ///< in evaluation, row-major
   torch::Tensor numbers;  ///< memory of `value`
 
+  /// Returns an extent of the tensor.
   [[nodiscard]] Index extent(int axis) const { return tensor.size(axis); }
 };
 

@@ -27,6 +27,7 @@ class AnyHostResource {
 
   /// @throws the resource's exceptions
   [[nodiscard]] Block allocate(std::size_t bytes) const { return allocate_(state_, bytes); }
+  /// Compares what both refer to.
   bool operator==(AnyHostResource const&) const = default;
 
  private:

@@ -11,12 +11,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 /// communicator whose peers map the same pages, or a CUDA device.
 class [[nodiscard]] Block {
  public:
-  using Release = void (*)(void* owner, std::byte* data, std::size_t bytes) noexcept;
+  using Release = void (*)(void* owner, std::byte* data, std::size_t bytes) noexcept;  ///< frees the memory
 
   Block() = default;
+  /// Takes ownership: the destructor calls release(owner, data, bytes).
   Block(std::byte* data, std::size_t bytes, Release release, void* owner = nullptr) noexcept
       : data_(data), bytes_(bytes), release_(release), owner_(owner) {}
+  /// Takes over the memory.
   Block(Block&& other) noexcept { swap(other); }
+  /// Frees the own memory and takes over the other.
   Block& operator=(Block&& other) noexcept {
     Block(std::move(other)).swap(*this);
     return *this;
@@ -25,8 +28,11 @@ class [[nodiscard]] Block {
     if (data_ && release_) release_(owner_, data_, bytes_);
   }
 
+  /// Returns the first byte; null for an empty block.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  /// Returns the size.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Exchanges the memory of both.
   void swap(Block& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

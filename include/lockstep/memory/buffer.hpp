@@ -23,13 +23,18 @@ class Buffer {
   /// std::bad_alloc
   template <MemoryResource Resource>
   Buffer(Index size, Resource&& resource) : block_(resource.allocate(bytes(size))), size_(size) {}
+  /// Allocates host memory for `size` elements.
   explicit Buffer(Index size) requires std::is_same_v<Space, HostSpace> : Buffer(size, HostResource{}) {}
 
+  /// Returns the first element.
   [[nodiscard]] Value* data() const noexcept { return reinterpret_cast<Value*>(block_.data()); }
+  /// Returns the number of elements.
   [[nodiscard]] Index size() const noexcept { return size_; }
+  /// Returns all elements.
   [[nodiscard]] std::span<Value> span() const noexcept requires(Space::host_accessible) {
     return {data(), static_cast<std::size_t>(size_)};
   }
+  /// Returns element i of [0, size()).
   [[nodiscard]] Value& operator[](Index i) const noexcept requires(Space::host_accessible) { return data()[i]; }
 
  private:

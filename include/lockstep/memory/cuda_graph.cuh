@@ -29,7 +29,9 @@ class [[nodiscard]] CudaGraph {
     check_cuda(capture.end(), "cudaStreamEndCapture");
     check_cuda(cudaGraphInstantiate(&executable_, capture.graph, 0), "cudaGraphInstantiate");
   }
+  /// Takes over the graph.
   CudaGraph(CudaGraph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
+  /// Exchanges the graphs of both.
   CudaGraph& operator=(CudaGraph&& other) noexcept {
     std::swap(executable_, other.executable_);
     return *this;

@@ -23,7 +23,7 @@ inline constexpr std::size_t max_recordings = 32;
 template <std::equality_comparable Key, class Outcome>
 class CudaGraphCache {
  public:
-  static constexpr std::size_t max_keys = max_recordings;
+  static constexpr std::size_t max_keys = max_recordings;  ///< graphs that are kept
 
   /// Launches a key's graph, or captures and launches it, and returns its outcome on the host. Returns null if the work
   /// did not run; the caller then runs it. `memory` identifies the work's memory: graphs with another number

@@ -19,12 +19,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 /// memory; other memory is read before `prefetch` returns. Used by one thread at a time.
 class [[nodiscard]] CudaPrefetcher {
  public:
-  static constexpr int slots = 2;
+  static constexpr int slots = 2;  ///< batches in device memory
 
   /// Queues the copy of one tensor at a time. Integers stay integers; a null view stays null.
   class Copy {
    public:
-    using Space = CudaSpace;
+    using Space = CudaSpace;  ///< of the copies
+    /// Queues the copy of a tensor and returns the tensor in device memory.
     template <class Value, int Rank>
     [[nodiscard]] TensorView<Value const, Rank, CudaSpace> operator()(TensorView<Value, Rank, HostSpace> from) const {
       if (!from.data) return {nullptr, from.extent};

@@ -29,8 +29,10 @@ class FreeList {
   /// left of those, for an arena that rewinds to a mark. Calls may be nested; pass to `end_scope` the result of its
   /// `begin_scope`.
   [[nodiscard]] std::size_t begin_scope() noexcept { return std::exchange(hidden_, parts_.size()); }
+  /// Returns to the scope `outer`, in which freed memory is reused again.
   void end_scope(std::size_t outer) noexcept;
 
+  /// Forgets all memory.
   void clear() noexcept;
 
  private:

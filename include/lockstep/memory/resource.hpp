@@ -25,10 +25,13 @@ concept MemoryResource = requires(Candidate& r, std::size_t bytes) {
 /// The bad_alloc of large host memory, which knows the requested bytes.
 class OutOfMemory : public std::bad_alloc {
  public:
+  /// @param bytes the size that was refused
   explicit OutOfMemory(std::size_t bytes) noexcept : bytes_(bytes) {
     std::snprintf(text_, sizeof text_, "out of memory: the system refused %zu bytes of host memory", bytes);
   }
+  /// Returns the size that was refused.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Returns a sentence with the size.
   [[nodiscard]] char const* what() const noexcept override { return text_; }
 
  private:
@@ -64,7 +67,7 @@ struct DefaultResourceOf;
 /// Default resource for large memory of the host.
 template <>
 struct DefaultResourceOf<HostSpace> {
-  using type = HostResource;
+  using type = HostResource;  ///< default of host memory
 };
 /// Type of the default resource for large memory of a space.
 template <class Space>

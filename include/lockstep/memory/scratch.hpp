@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 template <MemoryResource Resource = HostResource>
 class Scratch {
  public:
-  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t alignment = 64;  ///< of each piece, in bytes
 
   /// Returns the bytes that `take` reserves for `bytes`.
   [[nodiscard]] static constexpr std::size_t aligned_size(std::size_t bytes) noexcept {
@@ -43,6 +43,7 @@ class Scratch {
     return out;
   }
 
+  /// Returns uninitialized memory for `count` elements, valid until a rewind.
   template <class Value>
   [[nodiscard]] Value* take_elements(Index count) {
     if (count < 0 || static_cast<std::size_t>(count) > max_bytes / sizeof(Value)) throw std::bad_alloc();
@@ -57,6 +58,7 @@ class Scratch {
   struct Mark {
     std::size_t chunk = 0, used = 0, total = 0;
   };
+  /// Returns the current state.
   [[nodiscard]] Mark mark() const noexcept { return {current_, used_, total_}; }
   /// Frees memory taken since the mark. It stays readable until the next `take`, and allocated for longer.
   void rewind(Mark const& mark) noexcept {
@@ -75,7 +77,9 @@ class Scratch {
       ++chunk;
     return chunk;
   }
+  /// Returns the most bytes that were in use at a time.
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
+  /// Returns the bytes of all chunks.
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
   /// Returns the number of chunks ever allocated. While it is unchanged, equal sequences of takes return equal
   /// addresses.

@@ -23,6 +23,7 @@ class Stream<HostSpace> {
   /// @param matrix_products must outlive the stream; null for full precision
   explicit Stream(ThreadPool& pool, MatrixProductSetting const* matrix_products = nullptr) noexcept
       : pool_(&pool), matrix_products_(matrix_products) {}
+  /// Returns the threads of kernels.
   [[nodiscard]] ThreadPool& pool() const noexcept { return *pool_; }
   /// Returns null if matrix products have full precision.
   [[nodiscard]] MatrixProductSetting const* matrix_products() const noexcept { return matrix_products_; }

@@ -17,14 +17,24 @@ class AnyCommunicator {
       CommunicatorType communicator)
       : engine_(new Model<CommunicatorType>(std::move(communicator))) {}
 
+  /// Returns this rank, in [0, size()).
   [[nodiscard]] int rank() const noexcept { return engine_->rank(); }
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return engine_->size(); }
+  /// Returns the engine's name.
   [[nodiscard]] char const* name() const noexcept { return engine_->name(); }
+  /// Returns zeroed memory that operations use without a copy.
+  /// @collective with equal `bytes`
   [[nodiscard]] memory::Block allocate(std::size_t bytes) { return engine_->allocate(bytes); }
+  /// Starts an operation, which must live until it is complete. Never blocks.
   void start(CollectiveOperation& operation) { engine_->start(operation); }
+  /// Advances the operations that were started.
   void progress() { engine_->progress(); }
+  /// Waits until the operation is complete.   @throws CommunicationError
   void wait(CollectiveOperation const& operation) { engine_->wait(operation); }
+  /// Waits until all operations are complete.   @throws CommunicationError
   void finish() { engine_->finish(); }
+  /// Returns the communicator of the ranks with this color, by key, then by rank.   @collective
   [[nodiscard]] AnyCommunicator split(int color, int key) { return AnyCommunicator(engine_->split(color, key)); }
 
   /// Copies the root's bytes to all ranks. Waits for this operation and for all that were started before.   @collective

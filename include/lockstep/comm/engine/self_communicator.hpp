@@ -14,9 +14,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Null engine for a single rank: each sum equals its input. @determinism bitwise
 class SelfCommunicator {
  public:
-  [[nodiscard]] int rank() const noexcept { return 0; }
-  [[nodiscard]] int size() const noexcept { return 1; }
-  [[nodiscard]] char const* name() const noexcept { return "self"; }
+  [[nodiscard]] int rank() const noexcept { return 0; }               ///< the only rank
+  [[nodiscard]] int size() const noexcept { return 1; }               ///< one rank
+  [[nodiscard]] char const* name() const noexcept { return "self"; }  ///< as in run.json
+  /// Returns zeroed host memory.
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
 
   /// Completes the operation at once. @throws ConfigError if no engine can run it
@@ -30,9 +31,10 @@ class SelfCommunicator {
       std::memcpy(operation.data, in, static_cast<std::size_t>(count) * size_of(operation.type));
     operation.started_seconds = operation.finished_seconds = Clock::seconds();
   }
-  void progress() const noexcept {}
-  void wait(CollectiveOperation const&) const noexcept {}
-  void finish() const noexcept {}
+  void progress() const noexcept {}                        ///< nothing to do
+  void wait(CollectiveOperation const&) const noexcept {}  ///< nothing to wait for
+  void finish() const noexcept {}                          ///< nothing to wait for
+  /// Returns a communicator of this rank.
   [[nodiscard]] SelfCommunicator split(int, int) const noexcept { return {}; }
 };
 static_assert(Communicator<SelfCommunicator>);

@@ -19,12 +19,17 @@ class StoreCommunicator {
   /// @throws ConfigError if the world uses another engine
   explicit StoreCommunicator(launch::World const& world) : self_(std::make_unique<detail::StoreRank>(checked(world))) {}
 
+  /// Returns this rank, in [0, size()).
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return self_->size(); }
+  /// Returns "store".
   [[nodiscard]] char const* name() const noexcept { return launch::name(launch::Engine::store); }
+  /// Returns zeroed host memory.
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
   /// @throws ConfigError if no engine can run it
   void start(CollectiveOperation& operation) { self_->start(operation); }
+  /// Sends and receives what is possible without waiting.
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void wait(CollectiveOperation const& operation) { self_->wait(operation); }
