@@ -15,7 +15,7 @@ struct Bottleneck {
   /// The largest share of a step: "compute", "communication", "optimizer" or "data". For a measured GPU,
   /// "launches", "small kernels", "memory bandwidth" or "arithmetic" instead of "compute".
   std::string bound;
-  std::string summary;
+  std::string summary;         ///< with the remedy
   std::string cause = "none";  ///< name of the largest LostTime that the run itself can change; else "other programs"
 };
 

@@ -31,9 +31,9 @@ enum class Link {
 /// Cost model of the network. A message of n bytes between any two ranks takes latency_seconds + n seconds_per_byte.
 /// All ranks send and receive in parallel.
 struct Fabric {
-  double latency_seconds = 20e-6;
-  double seconds_per_byte = 1 / 1.25e9;  ///< 10 Gbit/s
-  AllReduce all_reduce = AllReduce::fastest;
+  double latency_seconds = 20e-6;             ///< of a message between two ranks
+  double seconds_per_byte = 1 / 1.25e9;       ///< 10 Gbit/s
+  AllReduce all_reduce = AllReduce::fastest;  ///< algorithm
   char const* source = "";  ///< for a report: origin of assumed or measured figures; empty: given or default
 
   /// Returns the model of a link.

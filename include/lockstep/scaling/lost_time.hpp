@@ -32,9 +32,9 @@ enum class Cause {
 
 /// Time that a step loses for one reason.
 struct LostTime {
-  Cause cause = Cause::none;
-  double ms = 0;        ///< estimate for one step; without effects of other programs, except for other_programs
-  std::string summary;  ///< clause with the evidence and the remedy
+  Cause cause = Cause::none;  ///< what loses the time
+  double ms = 0;              ///< estimate for one step; without effects of other programs, except for other_programs
+  std::string summary;        ///< clause with the evidence and the remedy
 };
 
 /// Fraction of a rank's own work and the loss together below which a loss is not reported.

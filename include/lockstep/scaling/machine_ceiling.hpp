@@ -40,12 +40,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 struct MachineCeiling {
   /// Processor time for equal work of one thread, with `threads` of them over alone; 1: nothing is shared.
   struct Point {
-    Index threads = 1;
+    Index threads = 1;      ///< that work at the same time
     double arithmetic = 1;  ///< matrix products of a size that fits a core's cache
     double memory = 1;      ///< updates of arrays of 8 MiB, more than a core's own cache
   };
 
-  Index cores = 1;
+  Index cores = 1;            ///< processors of the machine
   bool busy = false;          ///< measured while other programs used the processors: they hide some of the sharing
   std::vector<Point> points;  ///< for 1, 2, 4 … cores threads
 
@@ -61,6 +61,7 @@ struct MachineCeiling {
 
   /// Reads a stored ceiling; empty if it cannot be trusted or read.
   [[nodiscard]] static std::optional<MachineCeiling> read(std::filesystem::path const& file);
+  /// Returns the content of a stored ceiling.
   [[nodiscard]] std::string json() const;
 
   /// Returns the factor by which a pass takes longer on `ranks` ranks of one thread than on one. More ranks than cores

@@ -14,21 +14,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Gradients that are sent in one sum.
 struct GradientPart {
-  double bytes = 0;
+  double bytes = 0;          ///< as sent
   double ready_seconds = 0;  ///< since the beginning of the step's first forward
   double table_bytes = 0;    ///< for touched rows of a table, bytes of the whole table; else 0
 };
 
 /// Measured work of one rank in an optimizer step, without waits. The input of a prediction.
 struct Workload {
-  Index ranks = 1;          ///< ranks of the measured run, all of which touched rows of tables
-  double samples = 1;       ///< samples of one rank
-  double pass_seconds = 0;  ///< forward and backward of all micro-batches
-  double optimizer_seconds = 0;
-  double other_seconds = 0;   ///< time outside all phases
-  double load_seconds = 0;    ///< load time of these samples, overlapped with the work; 0: less than a step
-  double spread_seconds = 0;  ///< standard deviation of a step's time between steps
-  double gradient_bytes = 4;  ///< bytes of an element as sent
+  Index ranks = 1;               ///< ranks of the measured run, all of which touched rows of tables
+  double samples = 1;            ///< samples of one rank
+  double pass_seconds = 0;       ///< forward and backward of all micro-batches
+  double optimizer_seconds = 0;  ///< update of all parameters
+  double other_seconds = 0;      ///< time outside all phases
+  double load_seconds = 0;       ///< load time of these samples, overlapped with the work; 0: less than a step
+  double spread_seconds = 0;     ///< standard deviation of a step's time between steps
+  double gradient_bytes = 4;     ///< bytes of an element as sent
   std::vector<GradientPart> gradients = {};  ///< in the order in which they are sent
 };
 
@@ -46,12 +46,12 @@ enum class Overlap {
 
 /// Predicted step of one of `ranks` ranks.
 struct Prediction {
-  Index ranks = 1;
-  double step_seconds = 0;  ///< sum of the following, and of the workload's time outside all phases
-  double pass_seconds = 0;
-  double exposed_seconds = 0;  ///< communication that backward does not hide
-  double slowest_seconds = 0;  ///< wait for the slowest rank
-  double optimizer_seconds = 0;
+  Index ranks = 1;                ///< of the prediction
+  double step_seconds = 0;        ///< sum of the following, and of the workload's time outside all phases
+  double pass_seconds = 0;        ///< forward and backward
+  double exposed_seconds = 0;     ///< communication that backward does not hide
+  double slowest_seconds = 0;     ///< wait for the slowest rank
+  double optimizer_seconds = 0;   ///< update of the parameters
   double data_seconds = 0;        ///< wait for the loader
   double samples_per_second = 0;  ///< samples per second of all ranks
   double efficiency = 1;          ///< samples_per_second / (ranks * samples_per_second of one rank)

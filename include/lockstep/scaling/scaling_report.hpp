@@ -19,10 +19,12 @@ class ScalingReport {
  public:
   static constexpr double efficient_factor = 1.5, useful_factor = 1.05;  ///< factors of samples per second
 
+  /// @param ranks numbers of ranks to predict, ascending
   ScalingReport(Workload work, Fabric const& fabric, std::vector<Index> const& ranks);
   /// Returns 2, 4 … 1024.
   [[nodiscard]] static std::vector<Index> powers_of_two();
 
+  /// Returns predictions with the same batch for each rank.
   [[nodiscard]] std::vector<Prediction> const& weak() const noexcept { return weak_; }
   /// Returns predictions up to one sample per rank.
   [[nodiscard]] std::vector<Prediction> const& strong() const noexcept { return strong_; }
@@ -38,6 +40,7 @@ class ScalingReport {
   /// largest.
   [[nodiscard]] std::vector<detail::Remedy> remedies() const;
 
+  /// Returns tables, limits and remedies for a terminal.
   [[nodiscard]] std::string text() const;
 
  private:

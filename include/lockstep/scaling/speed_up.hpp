@@ -17,6 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 /// time.
 class SpeedUp {
  public:
+  /// Compares two runs.
+  /// @param alone the baseline
   SpeedUp(StepProfile const& alone, StepProfile const& together);
 
   /// Returns the ratio of samples per second, together to alone.

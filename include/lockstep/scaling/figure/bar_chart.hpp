@@ -21,28 +21,29 @@ struct Bar {
 
 /// Bars of one kind, one for each category.
 struct BarSeries {
-  std::string name, color;
-  std::vector<Bar> bars;
+  std::string name, color;  ///< legend, and color as "#rrggbb"
+  std::vector<Bar> bars;    ///< one for each category
 };
 
 /// Line across a chart.
 struct ReferenceLine {
-  double value = 0;
-  std::string name;
+  double value = 0;  ///< on the y axis
+  std::string name;  ///< label at its end
 };
 
 /// Chart of bars by category, next to each other or stacked, from zero on.
 struct BarChart {
+  /// Bars of a category, next to each other or on top of each other.
   enum class Layout { grouped, stacked };
 
-  std::string title, x_title, y_title;
-  std::vector<std::string> categories = {};
-  std::vector<BarSeries> series = {};
-  Layout layout = Layout::grouped;
-  std::vector<ReferenceLine> lines = {};
-  std::string dots = {};   ///< legend of the bars' dots
-  std::string ideal = {};  ///< legend of the bars' ideal values
-  std::string unit = {};   ///< follows the values, as in " %"
+  std::string title, x_title, y_title;       ///< above the chart and at its axes
+  std::vector<std::string> categories = {};  ///< labels on the x axis
+  std::vector<BarSeries> series = {};        ///< in the order of the legend
+  Layout layout = Layout::grouped;           ///< of the bars of a category
+  std::vector<ReferenceLine> lines = {};     ///< across all categories
+  std::string dots = {};                     ///< legend of the bars' dots
+  std::string ideal = {};                    ///< legend of the bars' ideal values
+  std::string unit = {};                     ///< follows the values, as in " %"
 
   /// Draws the chart, with its titles, inside `panel`.
   void draw(Drawing& out, Box const& panel) const;

@@ -14,37 +14,41 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Position in pixels from the left upper corner of a drawing.
 struct Point {
-  double x = 0, y = 0;
+  double x = 0, y = 0;  ///< y grows downwards
 };
 
 /// Rectangle in pixels.
 struct Box {
-  double x = 0, y = 0, width = 0, height = 0;
+  double x = 0, y = 0, width = 0, height = 0;  ///< left upper corner and extents
 
-  [[nodiscard]] double right() const noexcept { return x + width; }
-  [[nodiscard]] double bottom() const noexcept { return y + height; }
+  [[nodiscard]] double right() const noexcept { return x + width; }    ///< right edge
+  [[nodiscard]] double bottom() const noexcept { return y + height; }  ///< lower edge
 };
 
 /// Line of a shape.
 struct Stroke {
+  /// Pattern of the line.
   enum class Dash { solid, dashed, dotted };
 
-  std::string color = "#000000";
-  double width = 1;  ///< in pixels; 0: no line
-  Dash dash = Dash::solid;
+  std::string color = "#000000";  ///< "#rrggbb"
+  double width = 1;               ///< in pixels; 0: no line
+  Dash dash = Dash::solid;        ///< pattern
 };
 
 /// Font and position of a line of text. A text is vertically centered at its point.
 struct TextStyle {
+  /// Part of the text that is at its point.
   enum class Anchor { start, middle, end };
+  /// Weight of the font.
   enum class Weight { normal, bold };
+  /// Direction of the text; `up` reads from bottom to top.
   enum class Direction { across, up };
 
-  double size = 12;
-  Anchor anchor = Anchor::start;
-  std::string color = "#222222";
-  Weight weight = Weight::normal;
-  Direction direction = Direction::across;
+  double size = 12;                         ///< height of the font in pixels
+  Anchor anchor = Anchor::start;            ///< horizontal alignment
+  std::string color = "#222222";            ///< "#rrggbb"
+  Weight weight = Weight::normal;           ///< of the font
+  Direction direction = Direction::across;  ///< of the text
 };
 
 /// Image of lines, polygons and text, in the order in which they are drawn. It is written as SVG without any other
@@ -54,18 +58,23 @@ class Drawing {
   /// @param title text for readers that cannot see the image
   Drawing(double width, double height, std::string title) : width_(width), height_(height), title_(std::move(title)) {}
 
+  /// Draws a line through the points.
   void line(std::vector<Point> points, Stroke const& stroke);
+  /// Draws a closed shape; an empty `fill` leaves it open.
   void polygon(std::vector<Point> points, std::string const& fill, Stroke const& stroke = {"", 0});
+  /// Draws a rectangle.
   void rectangle(Box const& box, std::string const& fill, Stroke const& stroke = {"", 0});
+  /// Draws a circle; the radius is in pixels.
   void circle(Point center, double radius, std::string const& fill, Stroke const& stroke = {"", 0});
+  /// Draws a line of text.
   void text(Point at, std::string const& line, TextStyle const& style = {});
 
   /// Returns an upper estimate of a text's width in pixels.
   [[nodiscard]] static double text_width(std::string_view line, double size) noexcept;
 
-  [[nodiscard]] double width() const noexcept { return width_; }
-  [[nodiscard]] double height() const noexcept { return height_; }
-  [[nodiscard]] std::string const& title() const noexcept { return title_; }
+  [[nodiscard]] double width() const noexcept { return width_; }              ///< in pixels
+  [[nodiscard]] double height() const noexcept { return height_; }            ///< in pixels
+  [[nodiscard]] std::string const& title() const noexcept { return title_; }  ///< for readers that cannot see the image
 
   /// Returns the image as one SVG element, which may be part of an HTML page.
   [[nodiscard]] std::string svg() const;

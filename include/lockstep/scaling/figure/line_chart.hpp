@@ -9,11 +9,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Point of a line chart, with half the length of its error bar.
 struct LinePoint {
-  double x = 0, y = 0, spread = 0;
+  double x = 0, y = 0, spread = 0;  ///< number of devices, value, half an error bar (0: none)
 };
 
 /// Points that belong together.
 struct LineSeries {
+  /// How the points are drawn.
   enum class Form {
     line,           ///< a line without markers
     points,         ///< markers
@@ -21,22 +22,23 @@ struct LineSeries {
     both,           ///< markers on a line
   };
 
-  std::string name, color;
-  std::vector<LinePoint> points;
-  Form form = Form::both;
-  Stroke::Dash dash = Stroke::Dash::solid;
+  std::string name, color;                  ///< legend, and color as "#rrggbb"
+  std::vector<LinePoint> points;            ///< by ascending x
+  Form form = Form::both;                   ///< of the points
+  Stroke::Dash dash = Stroke::Dash::solid;  ///< of the line
 };
 
 /// Chart of lines and points over numbers of devices, on a logarithmic axis.
 struct LineChart {
+  /// Scale of the y axis.
   enum class Values {
     linear,       ///< a range around the values
     logarithmic,  ///< powers of two
   };
 
-  std::string title, x_title, y_title;
-  std::vector<LineSeries> series = {};
-  Values values = Values::linear;
+  std::string title, x_title, y_title;  ///< above the chart and at its axes
+  std::vector<LineSeries> series = {};  ///< in the order of the legend
+  Values values = Values::linear;       ///< scale of the y axis
 
   /// Draws the chart, with its titles, inside `panel`.
   void draw(Drawing& out, Box const& panel) const;

@@ -15,19 +15,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Repeated runs of one policy on one number of devices, or a prediction of them.
 struct Configuration {
-  std::string parallel;  ///< "single", "dp" or "ddp"
-  std::string engine;
-  Index devices = 1;  ///< ranks x devices of each
-  Index threads = 1;  ///< of each device
-  bool predicted = false;
-  std::vector<StudyRun> runs = {};
-  Index failed = 0;          ///< runs that failed
-  std::string message = {};  ///< of the last failure
+  std::string parallel;             ///< "single", "dp" or "ddp"
+  std::string engine;               ///< engine between ranks
+  Index devices = 1;                ///< ranks x devices of each
+  Index threads = 1;                ///< of each device
+  bool predicted = false;           ///< whether the values are a prediction
+  std::vector<StudyRun> runs = {};  ///< the repeats
+  Index failed = 0;                 ///< runs that failed
+  std::string message = {};         ///< of the last failure
 
   StepProfile profile = {};  ///< mean
+  /// without warm-up epochs and evaluations
   Statistic epoch_seconds = {}, samples_per_second = {}, training_seconds = {};
-  Statistic metric = {}, loss = {};  ///< of the last evaluation
-  double first_device_bytes = std::numeric_limits<double>::quiet_NaN();
+  Statistic metric = {}, loss = {};                                       ///< of the last evaluation
+  double first_device_bytes = std::numeric_limits<double>::quiet_NaN();   ///< peak memory; nan: unknown
   double other_devices_bytes = std::numeric_limits<double>::quiet_NaN();  ///< the largest
   Statistic speed_up = {}, efficiency = {};                               ///< over the baseline
 

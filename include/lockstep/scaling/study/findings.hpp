@@ -9,6 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// One finding of a study, with what to do about it.
 struct Finding {
+  /// Kind of a finding.
   enum class Kind {
     error,    ///< a failure, or results that differ and should not
     remedy,   ///< a change that makes runs faster
@@ -16,10 +17,10 @@ struct Finding {
     nothing,  ///< nothing to do
   };
 
-  Kind kind = Kind::advice;
-  double gain = 0;         ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
-  bool predicted = false;  ///< the gain is a prediction, or an upper bound
-  std::string group, finding, cause, evidence, recommendation;
+  Kind kind = Kind::advice;  ///< of this finding
+  double gain = 0;           ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
+  bool predicted = false;    ///< the gain is a prediction, or an upper bound
+  std::string group, finding, cause, evidence, recommendation;  ///< texts for the report; `group` is a title
 };
 
 /// Returns the findings of all groups: errors first, then by gain.

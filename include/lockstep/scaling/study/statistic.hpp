@@ -13,11 +13,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 struct Statistic {
   double mean = std::numeric_limits<double>::quiet_NaN();  ///< nan without a measurement
   double deviation = 0;                                    ///< standard deviation of the sample; 0 for fewer than two
-  std::size_t count = 0;
+  std::size_t count = 0;                                   ///< measurements that are numbers
 
   /// Returns the statistic of the values that are numbers.
   [[nodiscard]] static Statistic of(std::span<double const> values);
 
+  /// Returns whether there is a measurement.
   [[nodiscard]] bool is_known() const noexcept { return !std::isnan(mean); }
   /// Returns deviation / mean; 0 for a mean of 0.
   [[nodiscard]] double relative() const noexcept { return mean == 0 ? 0 : deviation / mean; }

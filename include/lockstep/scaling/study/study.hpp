@@ -14,10 +14,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Settings of a report on saved runs.
 struct StudyOptions {
-  Index warmup_epochs = 0;                 ///< first epochs that times and rates leave out
-  std::vector<std::string> datasets = {};  ///< names of the data to report on; empty: all
-  Link link = Link::automatic;             ///< of predictions
-  std::optional<double> alpha_us = {}, beta_gb_s = {};
+  Index warmup_epochs = 0;                              ///< first epochs that times and rates leave out
+  std::vector<std::string> datasets = {};               ///< names of the data to report on; empty: all
+  Link link = Link::automatic;                          ///< of predictions
+  std::optional<double> alpha_us = {}, beta_gb_s = {};  ///< latency and bandwidth of that link; unset: from its kind
 };
 
 /// Origin of the speed of one device.
@@ -29,22 +29,22 @@ enum class BaselineKind {
 
 /// Runs that are comparable: one program, model, data set and batch.
 struct StudyGroup {
-  std::string dataset;
-  std::string title;        ///< the data set, with the batch if several groups have the data set
-  std::string slug;         ///< for names of files
-  std::string description;  ///< program, model and batch
-  std::string apart;        ///< settings in which it differs from an earlier group of the data set; empty: none
-  std::string metric = "accuracy";
-  Scaling scaling = Scaling::weak;              ///< as the runs' batches
-  std::vector<Configuration> configurations{};  ///< by devices, then single, dp, ddp
-  BaselineKind baseline_kind = BaselineKind::none;
-  Configuration baseline = {};                ///< one device, measured or predicted
-  std::optional<Workload> workload = {};      ///< for predictions
-  Fabric fabric = {};                         ///< of predictions
-  std::vector<Prediction> curve = {};         ///< of ddp on 1, 2, 4 … 1024 devices
-  std::vector<Configuration> predicted = {};  ///< dp and ddp on 8 devices unless they were measured
+  std::string dataset;              ///< name of the training data
+  std::string title;                ///< the data set, with the batch if several groups have the data set
+  std::string slug;                 ///< for names of files
+  std::string description;          ///< program, model and batch
+  std::string apart;                ///< settings in which it differs from an earlier group of the data set; empty: none
+  std::string metric = "accuracy";  ///< name of the metric of the last evaluation
+  Scaling scaling = Scaling::weak;  ///< as the runs' batches
+  std::vector<Configuration> configurations{};      ///< by devices, then single, dp, ddp
+  BaselineKind baseline_kind = BaselineKind::none;  ///< origin of `baseline`
+  Configuration baseline = {};                      ///< one device, measured or predicted
+  std::optional<Workload> workload = {};            ///< for predictions
+  Fabric fabric = {};                               ///< of predictions
+  std::vector<Prediction> curve = {};               ///< of ddp on 1, 2, 4 … 1024 devices
+  std::vector<Configuration> predicted = {};        ///< dp and ddp on 8 devices unless they were measured
 
-  static constexpr Index predicted_devices = 8;
+  static constexpr Index predicted_devices = 8;  ///< of the predicted rows
 
   /// Returns one of the runs, which have program, model and batch in common.
   [[nodiscard]] StudyRun const& any_run() const;
@@ -71,10 +71,10 @@ struct StudyGroup {
 
 /// Saved runs, grouped and compared.
 struct Study {
-  std::vector<StudyGroup> groups;
+  std::vector<StudyGroup> groups;   ///< by data set and batch
   std::vector<MissingRun> missing;  ///< failed, unfinished and unreadable runs
   std::vector<std::string> notes;   ///< sentences about the data
-  StudyOptions options;
+  StudyOptions options;             ///< settings of the report
 
   /// Reads all runs below some folders.
   /// @throws DataError if there is none, ConfigError if no run has one of the wanted data sets

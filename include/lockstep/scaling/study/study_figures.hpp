@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 struct StudyFigure {
   std::string name;     ///< of its files, without extension: "ag_news_throughput"
   std::string caption;  ///< for people
-  Drawing drawing;
+  Drawing drawing;      ///< the image
 };
 
 /// Returns the figures of a group: epoch time, speed-up with efficiency, throughput, quality, phases, memory and

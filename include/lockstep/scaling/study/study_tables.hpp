@@ -11,16 +11,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 struct StudyTable {
   /// Row of a table, and whether its values were measured or predicted.
   struct Row {
+    /// Origin of a row.
     enum class Kind { measured, predicted, failed };
 
-    std::vector<std::string> cells;
-    Kind kind = Kind::measured;
+    std::vector<std::string> cells;  ///< as many as `header`
+    Kind kind = Kind::measured;      ///< of this row
   };
 
-  std::string title;
-  std::vector<std::string> header;
-  std::vector<Row> rows = {};
-  std::string note = {};  ///< below the table
+  std::string title;                ///< above the table
+  std::vector<std::string> header;  ///< names of the columns
+  std::vector<Row> rows = {};       ///< in order
+  std::string note = {};            ///< below the table
 
   /// Returns lines of aligned columns.
   [[nodiscard]] std::string text() const;
