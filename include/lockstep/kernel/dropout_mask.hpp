@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 struct DropoutMask {
   static constexpr std::uint32_t steps = 65536;  ///< of the probability: it is rounded to a multiple of 2^-16
 
-  std::uint64_t key = 0;
+  std::uint64_t key = 0;                ///< key of this application
   std::uint32_t dropped = 0;            ///< an element whose 16 bits are below this is dropped
   std::uint64_t const* step = nullptr;  ///< if not null, the key is mix(*step, key): see StepKey
 

@@ -12,8 +12,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// layout.
 template <class Space>
 struct RowDropout {
-  DropoutMask mask{};
-  SequenceLayout<Space> layout{};
+  DropoutMask mask{};              ///< inactive by default
+  SequenceLayout<Space> layout{};  ///< of the slots; has the positions that key the mask
 
   /// Returns the random key of a slot's sample.
   [[nodiscard]] constexpr std::uint64_t position(Index slot) const noexcept {

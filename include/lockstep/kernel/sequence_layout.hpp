@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// slots. Ragged: sequences are contiguous, without padding.
 template <class Space>
 struct SequenceLayout {
-  Index rows = 0;
+  Index rows = 0;    ///< number of sequences
   Index slots = 0;   ///< of all sequences
   Index length = 0;  ///< most slots of a sequence
   TensorView<std::int32_t const, 1, Space>
@@ -20,6 +20,8 @@ struct SequenceLayout {
   TensorView<Index const, 1, Space> offsets{};    ///< ragged: [rows + 1], first slot of each; padded: empty
   TensorView<Index const, 1, Space> positions{};  ///< [rows], each sample's position in the epoch: a random key
 
+  /// Returns a padded layout; empty `lengths`: all slots are tokens.
+  /// @shape lengths [rows] or empty   @shape positions [rows]
   [[nodiscard]] static constexpr SequenceLayout padded(Index length, TensorView<std::int32_t const, 1, Space> lengths,
                                                        TensorView<Index const, 1, Space> positions) noexcept {
     return {positions.extent[0], positions.extent[0] * length, length, lengths, {}, positions};
@@ -38,11 +40,15 @@ struct SequenceLayout {
     return {positions.extent[0], slots, longest, {}, offsets, positions};
   }
 
+  /// Returns whether sequences are contiguous, without padding.
   [[nodiscard]] constexpr bool is_ragged() const noexcept { return offsets.data != nullptr; }
+  /// Returns the first slot of a sequence.
   [[nodiscard]] constexpr Index start(Index row) const noexcept {
     return is_ragged() ? offsets.data[row] : row * length;
   }
+  /// Returns the slot after the last of a sequence, padding included.
   [[nodiscard]] constexpr Index end(Index row) const noexcept { return start(row + 1); }
+  /// Returns the number of tokens of a sequence, without padding.
   [[nodiscard]] constexpr Index tokens(Index row) const noexcept {
     if (is_ragged()) return offsets.data[row + 1] - offsets.data[row];
     return lengths.empty() ? length : static_cast<Index>(lengths.data[row]);

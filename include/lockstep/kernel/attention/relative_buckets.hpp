@@ -11,9 +11,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// buckets whose width grows by a constant factor. All from `farthest` on share the last.
 /// @source T5 (Raffel et al. 2020); the same buckets as its published implementations
 struct RelativeBuckets {
-  Index count = 32;
-  Index farthest = 128;
-  bool causal = false;  ///< keys after the query share bucket 0; if false, they have the upper half of the buckets
+  Index count = 32;      ///< number of buckets
+  Index farthest = 128;  ///< distance from which on all share the last bucket
+  bool causal = false;   ///< keys after the query share bucket 0; if false, they have the upper half of the buckets
 
   /// Returns the bucket of the key's position minus the query's, in [0, count).
   [[nodiscard]] constexpr Index of(Index distance) const noexcept {
@@ -29,8 +29,9 @@ struct RelativeBuckets {
   }
   /// A bucket's distances, which are contiguous, among `distances` from `first` on: [begin, end), counted from `first`.
   struct Range {
-    Index begin, end;
+    Index begin, end;  ///< end excluded
   };
+  /// Returns the distances of a bucket in [0, count); may be empty.
   [[nodiscard]] constexpr Range range_of(Index bucket, Index first, Index distances) const noexcept {
     Index const after = std::clamp<Index>(1 - first, 0, distances);  // the first key after the query
     bool const upper = !causal && bucket >= count / 2;

@@ -16,10 +16,13 @@ struct UpsampleShape {
   Extents<3> extent{1, 1, 1};  ///< of x
   Extents<3> factor{1, 1, 1};  ///< positions of y per position of x, along each axis
 
+  /// Returns the extents of y.
   [[nodiscard]] constexpr Extents<3> result() const noexcept {
     return {extent[0] * factor[0], extent[1] * factor[1], extent[2] * factor[2]};
   }
+  /// elements of one sample of x
   [[nodiscard]] constexpr Index input_size() const noexcept { return elements(extent) * channels; }
+  /// elements of one sample of y
   [[nodiscard]] constexpr Index output_size() const noexcept { return elements(result()) * channels; }
   /// Returns the position of x that a position of y copies.
   [[nodiscard]] constexpr Index source(Index position) const noexcept {

@@ -10,8 +10,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Returns the first of two numbers: the gradient of a summand, from dz and the other operand.
 struct FirstOperand {
-  static constexpr char const* name = "kernel::FirstOperand";
-  static constexpr bool reads_second = false;
+  static constexpr char const* name = "kernel::FirstOperand";  ///< for messages
+  static constexpr bool reads_second = false;                  ///< whether the result depends on the second operand
+  /// Returns the result for one pair of elements.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar) const noexcept {
     return x;
@@ -19,8 +20,9 @@ struct FirstOperand {
 };
 /// Returns the first number negated: the gradient of a subtrahend.
 struct NegatedOperand {
-  static constexpr char const* name = "kernel::NegatedOperand";
-  static constexpr bool reads_second = false;
+  static constexpr char const* name = "kernel::NegatedOperand";  ///< for messages
+  static constexpr bool reads_second = false;                    ///< whether the result depends on the second operand
+  /// Returns the result for one pair of elements.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar) const noexcept {
     return -x;
@@ -30,9 +32,10 @@ struct NegatedOperand {
 /// Rules of BinaryOperation: function objects z(x, y) for the host and devices. GradientX(dz, y) is the gradient of x,
 /// and GradientY(dz, x) is the gradient of y.
 struct Plus {
-  static constexpr char const* name = "kernel::Plus";
-  using GradientX = FirstOperand;
-  using GradientY = FirstOperand;
+  static constexpr char const* name = "kernel::Plus";  ///< for messages
+  using GradientX = FirstOperand;                      ///< of dz and y
+  using GradientY = FirstOperand;                      ///< of dz and x
+  /// Returns the result for one pair of elements.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar y) const noexcept {
     return x + y;
@@ -40,9 +43,10 @@ struct Plus {
 };
 /// Difference x - y.
 struct Minus {
-  static constexpr char const* name = "kernel::Minus";
-  using GradientX = FirstOperand;
-  using GradientY = NegatedOperand;
+  static constexpr char const* name = "kernel::Minus";  ///< for messages
+  using GradientX = FirstOperand;                       ///< of dz and y
+  using GradientY = NegatedOperand;                     ///< of dz and x
+  /// Returns the result for one pair of elements.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar y) const noexcept {
     return x - y;
@@ -50,10 +54,11 @@ struct Minus {
 };
 /// Product x * y. Each gradient needs the other operand.
 struct Times {
-  static constexpr char const* name = "kernel::Times";
-  static constexpr bool reads_second = true;
-  using GradientX = Times;
-  using GradientY = Times;
+  static constexpr char const* name = "kernel::Times";  ///< for messages
+  static constexpr bool reads_second = true;            ///< whether the result depends on the second operand
+  using GradientX = Times;                              ///< of dz and y
+  using GradientY = Times;                              ///< of dz and x
+  /// Returns the result for one pair of elements.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x, Scalar y) const noexcept {
     return x * y;

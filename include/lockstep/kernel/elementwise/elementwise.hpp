@@ -37,6 +37,7 @@ struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Rule, class Scalar>
   static void apply(Scalar const* x, Scalar* y, Index count, Rule rule = {});
 
+  /// Applies a rule that has `at`, and writes the slopes.
   template <class Rule, class Scalar>
   static void apply(Scalar const* x, Scalar* y, Scalar* slope, Index count, Rule rule = {});
 

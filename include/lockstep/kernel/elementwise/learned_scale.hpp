@@ -14,8 +14,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// A factor e^s whose logarithm s is learned, limited to `maximum`. For the host and devices.
 struct LearnedFactor {
-  double maximum, log_maximum;
+  double maximum, log_maximum;  ///< upper bound of the factor and of s
 
+  /// Returns the factor for s.
   template <class Scalar>
   [[nodiscard]] constexpr Scalar of(Scalar s) const noexcept {
     return s > static_cast<Scalar>(log_maximum) ? static_cast<Scalar>(maximum) : Exp{}(s);

@@ -15,18 +15,19 @@ enum class Arrangement {
 /// all padded or all ragged, and so is the result. Copies nothing: describes where tokens go.
 template <class Space>
 struct Assembly {
-  static constexpr int max_segments = 8;
+  static constexpr int max_segments = 8;  ///< limit of `count`
 
-  int count = 0;  ///< number of segments
-  Arrangement arrangement = Arrangement::concatenated;
-  SequenceLayout<Space> segments[max_segments]{};
-  SequenceLayout<Space> layout{};  ///< layout of the result
+  int count = 0;                                        ///< number of segments
+  Arrangement arrangement = Arrangement::concatenated;  ///< of the tokens
+  SequenceLayout<Space> segments[max_segments]{};       ///< layouts of the segments
+  SequenceLayout<Space> layout{};                       ///< layout of the result
 
   /// Segment and step of one token.
   struct Location {
-    int segment;
-    Index step;  ///< within its segment
+    int segment;  ///< in [0, count)
+    Index step;   ///< within its segment
   };
+  /// Returns where a token of the result comes from.
   [[nodiscard]] constexpr Location locate(Index row, Index token) const noexcept {
     if (count == 1) return {0, token};
     if (arrangement == Arrangement::interleaved) return {static_cast<int>(token % count), token / count};

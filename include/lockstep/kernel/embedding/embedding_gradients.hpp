@@ -10,12 +10,12 @@ template <class Scalar, class Space>
 struct EmbeddingGradients {
   /// Where the gradients of one table or part are written.
   struct Target {
-    Scalar* data = nullptr;
-    Write write = Write::overwrite;
+    Scalar* data = nullptr;          ///< null: no gradient is needed
+    Write write = Write::overwrite;  ///< whether to overwrite or to add
   };
-  Target dense[EmbeddingInputs<Scalar, Space>::max_parts]{};  // of each part that is not a table: [entries, width]
-  Target position{}, type{};                                  // shapes as the inputs'
-  Target weight{}, bias{};
+  Target dense[EmbeddingInputs<Scalar, Space>::max_parts]{};  ///< of each part that is not a table: [entries, width]
+  Target position{}, type{};                                  ///< shapes as the inputs'
+  Target weight{}, bias{};                                    ///< of the norm
 };
 
 }}}  // namespace lockstep::kernel

@@ -25,29 +25,29 @@ enum class Norm {
 ///   dropout(norm(scale * (sum over the parts of s of their row for entry i) + position[its position] + type[s])).
 template <class Scalar, class Space>
 struct EmbeddingInputs {
-  static constexpr int max_parts = 16;
+  static constexpr int max_parts = 16;  ///< of all segments
   template <class Other, int Rank>
-  using View = TensorView<Other, Rank, Space>;
+  using View = TensorView<Other, Rank, Space>;  ///< view in the inputs' space
 
   /// A table for lookups, or rows that are used directly.
   struct Part {
-    View<Scalar const, 2> rows;         // table [vocabulary, width], or [entries of the segment, width]
-    bool is_table = false;              // if false, entry e takes row e
-    std::int32_t const* ids = nullptr;  // of each entry
-    char const* name = "";              // of the table, for error messages
+    View<Scalar const, 2> rows;         ///< table [vocabulary, width], or [entries of the segment, width]
+    bool is_table = false;              ///< if false, entry e takes row e
+    std::int32_t const* ids = nullptr;  ///< of each entry
+    char const* name = "";              ///< of the table, for error messages
   };
 
-  Assembly<Space> assembly;
-  Part parts[max_parts]{};                              // those of a segment are adjacent
-  int first_part[Assembly<Space>::max_segments + 1]{};  // of each segment, and the end
-  Scalar scale = 1;
-  View<Scalar const, 2> position{};  // [most positions, width], or null
-  PositionUnit position_unit = PositionUnit::tokens;
-  View<Scalar const, 2> type{};  // [segments, width], or null
-  Norm norm = Norm::none;
-  View<Scalar const, 1> weight{}, bias{};  // of the norm, [width]; rms has no bias
-  Scalar epsilon{};
-  DropoutMask mask{};
+  Assembly<Space> assembly;                             ///< where tokens go
+  Part parts[max_parts]{};                              ///< those of a segment are adjacent
+  int first_part[Assembly<Space>::max_segments + 1]{};  ///< of each segment, and the end
+  Scalar scale = 1;                                     ///< factor on the sum of the parts
+  View<Scalar const, 2> position{};                     ///< [most positions, width], or null
+  PositionUnit position_unit = PositionUnit::tokens;    ///< what the rows of `position` count
+  View<Scalar const, 2> type{};                         ///< [segments, width], or null
+  Norm norm = Norm::none;                               ///< applied to the sum
+  View<Scalar const, 1> weight{}, bias{};               ///< of the norm, [width]; rms has no bias
+  Scalar epsilon{};                                     ///< of the norm
+  DropoutMask mask{};                                   ///< applied last
 
   /// Returns whether gradients pass unchanged from a token to its parts.
   [[nodiscard]] constexpr bool is_plain_sum() const noexcept {

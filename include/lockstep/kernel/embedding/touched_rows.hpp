@@ -17,24 +17,32 @@ struct TouchedRows {
   Index width = 0;                 ///< elements of a row
   std::uint64_t* words = nullptr;  ///< [words_for(rows)], row r is bit r % 64 of word r / 64; the last ones are zero
 
+  /// Returns the words for a table of this many rows.
   [[nodiscard]] static constexpr Index words_for(Index rows) noexcept { return (rows + 63) / 64; }
 
+  /// Returns all words.
   [[nodiscard]] std::span<std::uint64_t> bits() const noexcept {
     return {words, static_cast<std::size_t>(words_for(rows))};
   }
   /// Returns the offset after the table's last element in the arena.
   [[nodiscard]] Index end() const noexcept { return offset + rows * width; }
+  /// Returns whether a row of [0, rows) was written.
   [[nodiscard]] bool contains(Index row) const noexcept { return (words[row / 64] >> (row % 64) & 1) != 0; }
 
+  /// Marks a row as written.
   void insert(Index row) const noexcept { words[row / 64] |= std::uint64_t{1} << (row % 64); }
+  /// Marks rows as written; they may repeat.
   void insert(std::span<std::int32_t const> rows_touched) const noexcept {
     for (auto row : rows_touched) insert(static_cast<Index>(row));
   }
+  /// Marks all rows as written.
   void insert_all() const noexcept {
     for (Index row = 0; row < rows; ++row) insert(row);
   }
+  /// Marks no row as written.
   void clear() const noexcept { std::fill(bits().begin(), bits().end(), std::uint64_t{0}); }
 
+  /// Returns the number of written rows.
   [[nodiscard]] Index count() const noexcept {
     Index sum = 0;
     for (auto word : bits()) sum += std::popcount(word);

@@ -33,14 +33,14 @@ struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Matrices of equal shape at equal distances, in elements; a distance of 0 repeats the first matrix.
   template <class Scalar>
   struct Each {
-    Matrix<Scalar> first;
-    Index stride;
+    Matrix<Scalar> first;  ///< of the first product
+    Index stride;          ///< elements between two matrices; 0 repeats the first
   };
   /// Vectors of equal length at equal distances, or none.
   template <class Scalar>
   struct EachVector {
-    Scalar* first = nullptr;
-    Index stride = 0;
+    Scalar* first = nullptr;  ///< null: none
+    Index stride = 0;         ///< elements between two vectors
   };
   /// Computes C = op(A) op(B) + beta * C for `count` products of equal shapes in one call. With `bias`, adds it to each
   /// row.

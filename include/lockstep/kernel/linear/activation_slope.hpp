@@ -12,6 +12,7 @@ struct ActivationSlope {
   TensorView<Scalar const, 2, Space> factors{};  ///< [as x], kept by the forward pass; gelu needs them
   Accumulate<Scalar> positive{0};  ///< without factors: slope of a positive x; other x have slope 0, as for relu
 
+  /// Returns whether there is a slope.
   [[nodiscard]] bool given() const noexcept { return factors.data || positive > 0; }
 };
 

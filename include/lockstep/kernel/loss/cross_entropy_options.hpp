@@ -18,6 +18,8 @@ class ClassWeights : public std::span<float const> {
  public:
   using std::span<float const>::span;
   constexpr ClassWeights() = default;
+  /// Refers to the weights, which must outlive it.
+  /// @shape weights [classes]
   template <class Floats>
   requires std::convertible_to<Floats const&, std::span<float const>>
   constexpr ClassWeights(Floats const& weights)  // NOLINT(google-explicit-constructor): converts by design

@@ -25,8 +25,8 @@ enum class ImpossibleAlignment {
 
 /// Options of the CTC loss: blank class, targets without an alignment, factor.
 struct CtcOptions {
-  Index blank = 0;  ///< the class without a label
-  ImpossibleAlignment impossible = ImpossibleAlignment::reject;
+  Index blank = 0;                                               ///< the class without a label
+  ImpossibleAlignment impossible = ImpossibleAlignment::reject;  ///< sequences with too few tokens for their labels
   double factor = 1;  ///< of loss and gradient, not of the weight: for an auxiliary loss
 };
 

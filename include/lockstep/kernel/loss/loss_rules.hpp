@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Loss at one element, and its derivative with respect to the prediction.
 template <class Scalar>
 struct LossAt {
-  Scalar value, slope;
+  Scalar value, slope;  ///< at x
 };
 
 /// A rule with a number for each column of the prediction: columns is [width], on the host. Devices get a copy.
@@ -32,7 +32,8 @@ concept LossOfPrediction = requires(Rule const& rule, float x) {
 
 /// (x - t)^2.
 struct SquaredError {
-  static constexpr char const* name = "mean_squared_error";
+  static constexpr char const* name = "mean_squared_error";  ///< for messages
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
     Scalar const off = x - t;
@@ -42,7 +43,8 @@ struct SquaredError {
 
 /// |x - t|, with slope 0 where they are equal.
 struct AbsoluteError {
-  static constexpr char const* name = "mean_absolute_error";
+  static constexpr char const* name = "mean_absolute_error";  ///< for messages
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
     Scalar const off = x - t;
@@ -52,8 +54,9 @@ struct AbsoluteError {
 
 /// off^2 / 2 where off = |x - t| is at most delta, and delta (off - delta / 2) beyond.
 struct HuberLoss {
-  static constexpr char const* name = "huber_loss";
-  double delta = 1;
+  static constexpr char const* name = "huber_loss";  ///< for messages
+  double delta = 1;                                  ///< difference from which on the loss is linear, above 0
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
     Scalar const maximum = static_cast<Scalar>(delta), off = x - t;
@@ -64,17 +67,21 @@ struct HuberLoss {
 
 /// -(p t log s(x) + (1 - t) log(1 - s(x))) with s(x) = 1 / (1 + e^-x) and p the positive weight.
 struct BinaryCrossEntropy {
-  static constexpr char const* name = "binary_cross_entropy_with_logits";
+  static constexpr char const* name = "binary_cross_entropy_with_logits";  ///< for messages
+  /// End of the message about a refused target.
   static constexpr char const* targets = "outside [0, 1]; give 0 or 1, or the probability of 1";
-  double positive_weight = 1;
+  double positive_weight = 1;  ///< factor on the part of t
+  /// Returns whether t may be a target.
   template <class Scalar>
   [[nodiscard]] static constexpr bool takes(Scalar t) noexcept {
     return t >= 0 && t <= 1;
   }
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
     return of(x, t, static_cast<Scalar>(positive_weight));
   }
+  /// Returns loss and slope for a positive weight.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] static constexpr LossAt<Scalar> of(Scalar x, Scalar t, Scalar weight) noexcept {
     auto const at = detail::logistic(x);
@@ -85,13 +92,16 @@ struct BinaryCrossEntropy {
 
 /// BinaryCrossEntropy with a positive weight for each column.
 struct BinaryCrossEntropyByColumn {
-  static constexpr char const* name = BinaryCrossEntropy::name;
+  static constexpr char const* name = BinaryCrossEntropy::name;  ///< for messages
+  /// End of the message about a refused target.
   static constexpr char const* targets = BinaryCrossEntropy::targets;
-  std::span<float const> columns;  // positive weights
+  std::span<float const> columns;  ///< [width], positive weights
+  /// Returns whether t may be a target.
   template <class Scalar>
   [[nodiscard]] static constexpr bool takes(Scalar t) noexcept {
     return BinaryCrossEntropy::takes(t);
   }
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t,
                                                                         Scalar weight) const noexcept {
@@ -101,7 +111,8 @@ struct BinaryCrossEntropyByColumn {
 
 /// KL divergence of N(m, 1) from the standard normal distribution: m^2 / 2.
 struct KlDivergenceOfMean {
-  static constexpr char const* name = "kl_to_standard_normal";
+  static constexpr char const* name = "kl_to_standard_normal";  ///< for messages
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar m) const noexcept {
     return {m * m / 2, m};
@@ -110,7 +121,8 @@ struct KlDivergenceOfMean {
 
 /// KL divergence of N(0, e^2s) from the standard normal distribution: (e^2s - 1) / 2 - s.
 struct KlDivergenceOfLogDeviation {
-  static constexpr char const* name = KlDivergenceOfMean::name;
+  static constexpr char const* name = KlDivergenceOfMean::name;  ///< for messages
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar s) const noexcept {
     Scalar const slope = Exp{}(2 * s) - 1;

@@ -32,12 +32,12 @@ struct BatchNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// reciprocal.
   template <class Scalar>
   struct Statistics {
-    Vector<Scalar> mean, reciprocal, scale;  // [channels]
+    Vector<Scalar> mean, reciprocal, scale;  ///< [channels]
   };
   /// Running averages for evaluation.
   template <class Scalar>
   struct Running {
-    Vector<Scalar> mean, variance;  // [channels]
+    Vector<Scalar> mean, variance;  ///< [channels]
   };
 
   /// Returns the number of elements that `measure`, `moments`, `backward` and `sums` need for their partial sums.

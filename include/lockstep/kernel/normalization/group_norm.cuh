@@ -16,7 +16,7 @@ struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// @shape mean, reciprocal [rows, channels]
   template <class Scalar>
   struct Statistics {
-    Scalar *mean, *reciprocal;  // [rows, channels]
+    Scalar *mean, *reciprocal;  ///< [rows, channels]
   };
 
   [[nodiscard]] static Index partial_elements(Shape const& s) noexcept;

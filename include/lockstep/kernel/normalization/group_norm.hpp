@@ -13,11 +13,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Samples of `positions` positions and `channels` channels. Groups of adjacent channels are normalized together.
 struct GroupNormShape {
-  Index rows, positions, channels, groups;
+  Index rows, positions, channels, groups;  ///< samples, positions and channels of each, groups of channels
 
+  /// Returns the channels of a group.
   [[nodiscard]] constexpr Index group_channels() const noexcept { return channels / groups; }
   /// Returns the number of elements that are normalized together.
   [[nodiscard]] constexpr Index group_size() const noexcept { return positions * group_channels(); }
+  /// Returns the elements of x.
   [[nodiscard]] constexpr Index size() const noexcept { return rows * positions * channels; }
 };
 
@@ -34,7 +36,7 @@ struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// within a group.
   template <class Scalar>
   struct Statistics {
-    Scalar *mean, *reciprocal;  // [rows, channels]
+    Scalar *mean, *reciprocal;  ///< [rows, channels]
   };
 
   /// Returns the number of elements that `forward` and `backward` need for their partial sums.

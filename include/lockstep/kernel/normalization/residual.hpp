@@ -8,8 +8,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Second summand of a normalization's input: x + dropout(value). A null value adds nothing.
 template <class Scalar, class Space>
 struct Residual {
-  TensorView<Scalar const, 2, Space> value{};
-  RowDropout<Space> dropout{};
+  TensorView<Scalar const, 2, Space> value{};  ///< [rows, width], or null
+  RowDropout<Space> dropout{};                 ///< applied to `value`
 };
 
 }}}  // namespace lockstep::kernel

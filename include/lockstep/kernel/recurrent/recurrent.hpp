@@ -29,13 +29,14 @@ enum class Direction {
 /// Arguments that the steps of a recurrent layer's pass share.
 template <class Scalar, class Space>
 struct RecurrentPass {
-  SequenceLayout<Space> layout;
-  Direction direction;
+  SequenceLayout<Space> layout;  ///< of the tokens
+  Direction direction;           ///< order of the tokens
   TensorView<Scalar, 2, Space>
       gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
   TensorView<Scalar, 2, Space> kept;       ///< [slots, width]
   TensorView<Scalar, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
 
+  /// Returns the width of the state.
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
   /// Returns the slot of a sequence that step t reads, for a sequence with such a step.
   [[nodiscard]] constexpr Index slot(Index row, Index t) const noexcept {

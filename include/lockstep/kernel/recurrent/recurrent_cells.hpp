@@ -14,14 +14,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Scalar, int gates>
 struct RecurrentStep {
   Scalar gate[static_cast<std::size_t>(gates)];  ///< as backward needs them
-  Scalar kept, state;
+  Scalar kept, state;                            ///< number for the next step and for backward, and the new state
 };
 /// Gradients of one step: of x and r, of the previous step's kept number, and of the previous state without the part
 /// through r.
 template <class Scalar, int gates>
 struct RecurrentGradients {
+  /// Gradients of the parts of x and of the state.
   Scalar dx[static_cast<std::size_t>(gates)], dr[static_cast<std::size_t>(gates)];
-  Scalar dkept, dbefore;
+  Scalar dkept, dbefore;  ///< of the kept number and of the state before
 };
 
 /// i, f, g, o = s(x0 + r0), s(x1 + r1), tanh(x2 + r2), s(x3 + r3); c = f c' + i g; state = o tanh(c), where s is the
@@ -29,8 +30,8 @@ struct RecurrentGradients {
 /// @source Hochreiter, Schmidhuber: Long Short-Term Memory (1997), with Gers's forget gate; order and biases as in
 /// torch.nn.LSTM
 struct LstmCell {
-  static constexpr char const* name = "LSTM";
-  static constexpr int gates = 4;
+  static constexpr char const* name = "LSTM";  ///< for messages
+  static constexpr int gates = 4;              ///< parts of the product
   static constexpr bool parts_differ = false;  ///< whether the gradients of x and r differ
   static constexpr bool passes_state = false;  ///< whether the state also passes to the next one without r
 
@@ -60,10 +61,10 @@ struct LstmCell {
 /// r, z, n = s(x0 + r0), s(x1 + r1), tanh(x2 + r r2); state = (1 - z) n + z before. Keeps r2.
 /// @source Cho et al. (2014), with the reset gate after the state's map, as in torch.nn.GRU
 struct GruCell {
-  static constexpr char const* name = "GRU";
-  static constexpr int gates = 3;
-  static constexpr bool parts_differ = true;
-  static constexpr bool passes_state = true;
+  static constexpr char const* name = "GRU";  ///< for messages
+  static constexpr int gates = 3;             ///< parts of the product
+  static constexpr bool parts_differ = true;  ///< whether the gradients of x and r differ
+  static constexpr bool passes_state = true;  ///< whether the state also passes to the next one without r
 
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] static constexpr RecurrentStep<Scalar, gates> forward(Scalar const (&x)[gates],

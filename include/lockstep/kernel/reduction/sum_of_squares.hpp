@@ -22,6 +22,7 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Elements whose squares are summed separately first. A caller with whole blocks of an arena can thus compute its
   /// part of the sum.
   static constexpr Index block = 1024;
+  /// Returns the number of blocks of an array.
   [[nodiscard]] static constexpr Index blocks_of(Index size) noexcept { return (size + block - 1) / block; }
 
   /// Returns the sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite

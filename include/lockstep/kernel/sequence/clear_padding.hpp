@@ -16,7 +16,7 @@ struct ClearPadding : detail::NotIncluded<Space> {};
 /// CPU version of the primary template.
 template <>
 struct ClearPadding<HostSpace> : detail::KernelTypes<HostSpace> {
-  using Lengths = Vector<std::int32_t const>;
+  using Lengths = Vector<std::int32_t const>;  ///< tokens of each sequence
 
   /// Computes y = x with zeros in padding, or y += x in tokens only. The latter is the former's gradient.
   /// @shape x, y [layout.slots, width]
@@ -49,6 +49,7 @@ struct ClearPadding<HostSpace> : detail::KernelTypes<HostSpace> {
     for (Index row = 0; row < lengths.size(); ++row)
       to(row) = window_count(lengths(row), reach, stride, padding, max_count);
   }
+  /// Returns this number for a sequence of `tokens` tokens.
   [[nodiscard]] static constexpr std::int32_t window_count(std::int32_t tokens, Index reach, Index stride,
                                                            Index padding, Index max_count) noexcept {
     auto const room = Index{tokens} + padding - reach;
