@@ -17,6 +17,11 @@ using namespace lockstep;
 
 namespace {
 
+constexpr char help[] =
+    "compare DIR DIR…: compares runs that were saved with --save-dir; the first one is the baseline\n\n"
+    "Prints speed, speed-up and accuracy of each run, whether runs agree, and what bounds the speed-up.\n"
+    "The exit code is 1 if runs disagree that should agree.";
+
 void print_table(std::vector<scaling::ComparedRun> const& runs) {
   std::printf("%-12s %5s %7s %7s %10s %9s %10s %9s %9s  %s\n", "run", "ranks", "devices", "threads", "samples/s",
               "speed-up", "efficiency", "accuracy", "eval loss", "parameters");
@@ -59,6 +64,10 @@ int compare(std::vector<std::string> const& directories) {
 int main(int argc, char** argv) {
   return launch::exit_code_of("compare", [&] {
     std::vector<std::string> const directories(argv + 1, argv + argc);
+    if (directories.size() == 1 && (directories[0] == "--help" || directories[0] == "-h")) {
+      std::puts(help);
+      return 0;
+    }
     if (directories.empty() || directories[0].starts_with("-"))
       throw ConfigError(
           "needs the directories of runs, the baseline first: compare runs/quickstart/single runs/quickstart/ddp");

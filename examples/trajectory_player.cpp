@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acts with a trained trajectory transformer. Reads observations from standard input and writes an action for each to
-// standard output, so that a simulator in any language can use it. tools/play_episodes.py runs Gymnasium's simulators.
-//
-//   trajectory_player PARAMETERS.safetensors
-//
-// A line "begin RETURN OBSERVATION..." begins an episode with the target RETURN. "next REWARD OBSERVATION..." continues
-// it with the reward of the last action. Each answer is the number of an action, or the numbers of a continuous action.
+// trajectory_player PARAMETERS.safetensors: acts with a trained trajectory transformer. Reads observations from
+// standard input and writes an action for each to standard output, so that a simulator in any language can use it.
+// tools/play_episodes.py runs Gymnasium's simulators. `help` below describes the lines.
 #include <algorithm>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +22,13 @@ using namespace lockstep;
 using namespace trajectory_transformer;
 
 namespace {
+
+constexpr char help[] =
+    "trajectory_player PARAMETERS.safetensors: acts with a trained trajectory transformer\n\n"
+    "Each line of the standard input is a step, and the answer to it is an action:\n"
+    "  begin RETURN OBSERVATION…   begins an episode with the target RETURN\n"
+    "  next REWARD OBSERVATION…    continues it with the reward of the last action\n"
+    "An action is a number, or the numbers of a continuous action.";
 
 class Player {
  public:
@@ -120,6 +124,10 @@ bool next_line(std::string& line) {
 
 int main(int argc, char** argv) {
   return launch::exit_code_of("trajectory_player", [&] {
+    if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+      std::cout << help << '\n';
+      return 0;
+    }
     if (argc != 2) throw ConfigError("give the file of a trained model, SAVE_DIR/checkpoints/….safetensors");
     Player player(argv[1]);
     for (std::string line; next_line(line);) std::cout << player.answer(line) << std::endl;

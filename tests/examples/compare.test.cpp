@@ -102,6 +102,13 @@ TEST_CASE("an evaluation that is not a number agrees with none") {
   CHECK(contains(outcome.out, "none and single DISAGREE"));
 }
 
+TEST_CASE("--help says what compare takes and prints") {
+  auto const outcome = run_example("compare", {"--help"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(contains(outcome.out, "compare DIR DIR…: compares runs"));
+}
+
 TEST_CASE("a file that is not a saved run is refused by name") {
   TemporaryFolder const folder;
   save_run(folder, "broken", "{\"parallel\": \"dp\",");

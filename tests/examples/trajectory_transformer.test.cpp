@@ -528,6 +528,12 @@ TEST_CASE("trajectory: invalid input is refused in one sentence before any rank 
   }
 }
 
+TEST_CASE("trajectory: --help says which lines the player reads") {
+  auto const outcome = run_example("trajectory_player", {"--help"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "next REWARD OBSERVATION…"));
+}
+
 TEST_CASE("trajectory: the player acts by the trained parameters") {
   TemporaryFolder const folder;
   for (auto const kind : both_kinds) {

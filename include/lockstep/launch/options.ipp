@@ -28,7 +28,7 @@ LOCKSTEP_INLINE OptionList describe(Options& options) {
                .range = {0, 65535},
                .flag = {.names = "--master-port",
                         .heading = heading,
-                        .help = "Free TCP port of that host; default: MASTER_PORT, or derived from the job's name",
+                        .help = "Free TCP port of that host; 0: MASTER_PORT, or derived from the job's name",
                         .compared = Compared::no}},
               {.name = "join_seconds",
                .variable = options.join_seconds,
