@@ -24,18 +24,12 @@ class Philox {
 
   /// Returns 128 random bits.
   [[nodiscard, gnu::always_inline]] constexpr Block operator()(Counter counter) const noexcept {
-    auto [x0, x1, x2, x3] = counter;
-    auto [k0, k1] = key_;
-    for (int round = 0; round < 10; ++round) {
-      auto const p0 = std::uint64_t{0xD2511F53} * x0, p2 = std::uint64_t{0xCD9E8D57} * x2;
-      x0 = high(p2) ^ x1 ^ k0;
-      x2 = high(p0) ^ x3 ^ k1;
-      x1 = low(p2);
-      x3 = low(p0);
-      k0 += 0x9E3779B9;  // the golden ratio
-      k1 += 0xBB67AE85;  // sqrt(3) - 1
+    auto keys = key_;
+    for (int i = 0; i < rounds; ++i) {
+      round(keys, counter);
+      advance(keys);
     }
-    return {x0, x1, x2, x3};
+    return counter;
   }
 
   /// Returns the block of the counter made from two numbers.
@@ -51,26 +45,31 @@ class Philox {
       std::uint64_t first, std::array<std::uint64_t, count> const& seconds) const noexcept {
     std::array<Block, count> blocks{};
     for (std::size_t i = 0; i < count; ++i) blocks[i] = {low(first), high(first), low(seconds[i]), high(seconds[i])};
-    auto [k0, k1] = key_;
-    for (int round = 0; round < 10; ++round) {
-      for (auto& [x0, x1, x2, x3] : blocks) {
-        auto const p0 = std::uint64_t{0xD2511F53} * x0, p2 = std::uint64_t{0xCD9E8D57} * x2;
-        x0 = high(p2) ^ x1 ^ k0;
-        x2 = high(p0) ^ x3 ^ k1;
-        x1 = low(p2);
-        x3 = low(p0);
-      }
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
+    auto keys = key_;
+    for (int i = 0; i < rounds; ++i) {
+      for (auto& block : blocks) round(keys, block);
+      advance(keys);
     }
     return blocks;
   }
 
  private:
+  using Keys = std::array<std::uint32_t, 2>;
+  static constexpr int rounds = 10;
+
+  [[gnu::always_inline]] static constexpr void round(Keys const& keys, Block& x) noexcept {
+    auto const p0 = std::uint64_t{0xD2511F53} * x[0], p2 = std::uint64_t{0xCD9E8D57} * x[2];
+    x = {high(p2) ^ x[1] ^ keys[0], low(p2), high(p0) ^ x[3] ^ keys[1], low(p0)};
+  }
+  /// Makes the keys of the next round.
+  [[gnu::always_inline]] static constexpr void advance(Keys& keys) noexcept {
+    keys[0] += 0x9E3779B9;  // the golden ratio
+    keys[1] += 0xBB67AE85;  // sqrt(3) - 1
+  }
   [[nodiscard]] static constexpr std::uint32_t low(std::uint64_t x) noexcept { return static_cast<std::uint32_t>(x); }
   [[nodiscard]] static constexpr std::uint32_t high(std::uint64_t x) noexcept { return low(x >> 32); }
 
-  std::array<std::uint32_t, 2> key_;
+  Keys key_;
 };
 
 /// Converts 32 random bits to one of the 2^24 multiples of 2^-24 in [0, 1), exactly.
