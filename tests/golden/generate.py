@@ -355,13 +355,18 @@ def rotary():
 
 
 def convolutions():
-    """Convolutions that are grouped (down to single channels), dilated and causal."""
+    """Convolutions that are grouped (down to single channels), dilated, causal and transposed."""
     module = fill(torch.nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(2, 1), dilation=(2, 1), groups=2))
     yield space_case("grouped", module, module, (2, 4, 6, 5))
     module = fill(torch.nn.Conv2d(3, 3, 3, padding=1, groups=3))
     yield space_case("depthwise", module, module, (2, 3, 5, 4))
     module = fill(torch.nn.Conv1d(2, 3, 3, dilation=2))
     yield space_case("causal", module, lambda x: module(F.pad(x, (4, 0))), (2, 2, 7))
+    module = fill(torch.nn.ConvTranspose2d(4, 6, (3, 2), stride=(2, 1), padding=(2, 1), output_padding=(1, 0),
+                                           dilation=(2, 3), groups=2))
+    yield space_case("transposed_grouped", module, module, (2, 4, 3, 4))
+    module = fill(torch.nn.ConvTranspose1d(3, 3, 3, stride=2, dilation=2, groups=3))
+    yield space_case("transposed_depthwise", module, module, (2, 3, 5))
 
 
 if __name__ == "__main__":

@@ -133,9 +133,9 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of spatial layers equal Py
   CHECK(checked == 6);
 }
 
-// The longest sum is a weight's gradient, over at most 40 places.
-TEST_CASE_TEMPLATE("grouped, dilated and causal convolutions and their gradients equal PyTorch's", T, double, float,
-                   bfloat16) {
+// The longest sum is a weight's gradient, over at most 40 places with a product each, or a bias's, over 60.
+TEST_CASE_TEMPLATE("grouped, dilated, causal and transposed convolutions and their gradients equal PyTorch's", T,
+                   double, float, bfloat16) {
   auto const file = golden::load("convolutions");
   int checked = 0;
   double const roundings = 2 * 40;
@@ -151,11 +151,22 @@ TEST_CASE_TEMPLATE("grouped, dilated and causal convolutions and their gradients
       check<T, 4>(expected, roundings, nn::Conv2d(3, 3, {.padding = 1, .groups = 3}));
     } else if (name == "causal") {
       check<T, 3>(expected, roundings, nn::Conv1d(2, 3, {.dilation = 2, .causal = true}));
+    } else if (name == "transposed_grouped") {
+      check<T, 4>(expected, roundings,
+                  nn::ConvTranspose2d(4, 6,
+                                      {.kernel = {3, 2},
+                                       .stride = {2, 1},
+                                       .padding = {2, 1},
+                                       .output_padding = {1, 0},
+                                       .dilation = {2, 3},
+                                       .groups = 2}));
+    } else if (name == "transposed_depthwise") {
+      check<T, 3>(expected, roundings, nn::ConvTranspose1d(3, 3, {.kernel = 3, .dilation = 2, .groups = 3}));
     } else {
       FAIL("unknown layer");
     }
   }
-  CHECK(checked == 3);
+  CHECK(checked == 5);
 }
 
 // The longest sum is a weight's gradient, over all places of x.

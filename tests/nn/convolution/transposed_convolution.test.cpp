@@ -38,6 +38,12 @@ TEST_CASE("gradients of transposed convolutions in one, two and three dimensions
   ok(trial<double>(nn::ConvTranspose3d(2, 2, {.kernel = 2, .stride = {1, 2, 2}, .bias = nn::Bias::none}),
                    Extents<5>{2, 2, 2, 3, 2}, alone)
          .check());
+  ok(trial<double>(nn::ConvTranspose2d(4, 6, {.kernel = {2, 3}, .padding = {1, 0}, .dilation = {3, 1}, .groups = 2}),
+                   Extents<4>{2, 3, 2, 4}, twice)
+         .check());
+  ok(trial<double>(nn::ConvTranspose1d(5, 5, {.kernel = 3, .stride = 1, .dilation = 2, .groups = 5}),
+                   Extents<3>{3, 4, 5}, alone)
+         .check());
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
@@ -70,6 +76,15 @@ TEST_CASE("it restores the extent of a convolution's input, and has PyTorch's in
   }
 }
 
+TEST_CASE("groups divide the weight and its initial values' bound") {
+  nn::ConvTranspose2d grouped(8, 4, {.kernel = 3, .groups = 2});
+  CHECK(grouped.inputs() == 8);
+  CHECK(grouped.outputs() == 4);
+  auto const layout = nn::ParameterLayout::of(grouped);
+  CHECK(layout.entries()[0].shape == std::vector<Index>{8, 2, 3, 3});
+  for (auto const& entry : layout.entries()) CHECK(entry.initializer.scale == doctest::Approx(1 / std::sqrt(18.0)));
+}
+
 TEST_CASE("no samples") {
   auto none = trial<float>(nn::ConvTranspose2d(2, 3), Extents<4>{0, 5, 5, 2}, alone);
   none.gradients.assign(none.gradients.size(), 7.0f);
@@ -91,6 +106,12 @@ TEST_CASE("invalid shapes are refused") {
   CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(1, 1, {.output_padding = 2}),
                        "TransposedConvolution: output padding [2] and stride [2]; the output padding must be from 0 to "
                        "below the stride",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(1, 1, {.dilation = 0}),
+                       "TransposedConvolution: dilation [0], 1 groups; both must be at least 1", ConfigError);
+  CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(12, 18, {.groups = 4}),
+                       "TransposedConvolution: 12 inputs and 18 outputs in 4 groups, which must divide both; the "
+                       "nearest that do are 3 and 6",
                        ConfigError);
   CHECK_THROWS_WITH_AS(trial<float>(nn::ConvTranspose1d(3, 1), Extents<3>{1, 5, 2}, alone).run(1),
                        "TransposedConvolution layer: the input is [1, 5, 2] and the layer has 3 input channels; the "

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <tuple>
 
@@ -59,7 +58,7 @@ struct ConvolutionOptions {
 template <int Dims>
 class Convolution : public detail::ConvolutionBase<Dims> {
   using Base = detail::ConvolutionBase<Dims>;
-  using Base::bias_, Base::weight_, Base::groups_, Base::flat;
+  using Base::bias_, Base::weight_, Base::groups_, Base::flat, Base::dilated_kernel;
 
  public:
   using Base::forward;                       // overloads that reject other arguments
@@ -69,9 +68,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// and groups divides inputs and outputs
   /// @throws ConfigError for a causal convolution with several dimensions or a padding
   Convolution(Index inputs, Index outputs, Options const& options = {})
-      : Base("Convolution", inputs, outputs, outputs, inputs / groups_of(inputs, outputs, options), options) {
-    groups_ = options.groups;
-    this->dilation_ = options.dilation;
+      : Base("Convolution", inputs, outputs, outputs, inputs / checked_groups(inputs, outputs, options), options) {
     if (!options.causal) return;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
       this->padding_.values[axis] = dilated_kernel(axis) - 1;
@@ -152,21 +149,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
 
  private:
   /// Returns the groups after checking them and the other options.
-  [[nodiscard]] static Index groups_of(Index inputs, Index outputs, Options const& o) {
-    expect<ConfigError>(o.dilation.min() >= 1 && o.groups >= 1, [&] {
-      return "Convolution: dilation " + to_string(o.dilation.values) + ", " + std::to_string(o.groups) +
-             " groups; both must be at least 1";
-    });
-    expect<ConfigError>(inputs % o.groups == 0 && outputs % o.groups == 0, [&] {
-      auto const both = std::gcd(inputs, outputs);
-      auto fewer = o.groups, more = o.groups;
-      while (both % fewer != 0) --fewer;
-      while (more < both && both % more != 0) ++more;
-      return "Convolution: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) + " outputs in " +
-             std::to_string(o.groups) + " groups, which must divide both; " +
-             (more <= both ? "the nearest that do are " + std::to_string(fewer) + " and " + std::to_string(more)
-                           : "at most " + std::to_string(fewer) + " do");
-    });
+  [[nodiscard]] static Index checked_groups(Index inputs, Index outputs, Options const& o) {
     expect<ConfigError>(!o.causal || (Dims == 1 && o.padding == PerAxis<Dims>(0)), [&] {
       return std::string("Convolution: ") +
              (Dims == 1
@@ -176,7 +159,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
                   : "causal in " + std::to_string(Dims) +
                         " dimensions of space; only a convolution over one dimension can be causal");
     });
-    return o.groups;
+    return Base::groups_of("Convolution", inputs, outputs, o);
   }
   [[nodiscard]] Index padding_before() const noexcept { return this->padding_.values[0]; }
   [[nodiscard]] Index padding_after() const noexcept { return this->padding_after_.values[0]; }
@@ -222,10 +205,6 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     return x.with(y);
   }
 
-  /// Returns the distance from the kernel's first element to its last, plus 1.
-  [[nodiscard]] Index dilated_kernel(std::size_t axis) const noexcept {
-    return this->dilation_.values[axis] * (this->kernel_.values[axis] - 1) + 1;
-  }
   static Extents<Dims + 2> output_extents(kernel::ConvolutionShape const& shape) {
     Extents<Dims + 2> extent{shape.rows};
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)

@@ -19,13 +19,15 @@ struct TransposedConvolutionOptions {
   PerAxis<Dims> padding = 0;         ///< pixels cut from the result on either side
   PerAxis<Dims> output_padding = 0;  ///< pixels added at the end of the result; less than the stride
   Bias bias = Bias::learned;         ///< choose none before a BatchNorm, which cancels it
+  PerAxis<Dims> dilation = 1;        ///< distance between adjacent elements of the kernel
+  Index groups = 1;                  ///< number of groups of adjacent channels; an output reads the inputs of its group
 };
 
 /// Transposed convolution, PyTorch's ConvTranspose: the input gradient of a convolution with the same options. Each
 /// pixel of x contributes a kernel-sized block, and overlapping blocks are added. The default kernel and stride of 2
 /// double an image's sides. Channels last; the weight has PyTorch's order and initializer: U(-1/sqrt(n), 1/sqrt(n)) for
-/// n = outputs * elements of the kernel.
-/// @shape weight [inputs, outputs, kernel…]   @shape bias [outputs], or absent
+/// n = outputs / groups * elements of the kernel.
+/// @shape weight [inputs, outputs / groups, kernel…]   @shape bias [outputs], or absent
 /// @determinism bitwise, for any number of threads; with oneDNN, for a fixed library and processor type
 /// @source Zeiler and others: Deconvolutional networks (2010)
 template <int Dims>
@@ -37,10 +39,11 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   using Base::forward;                                 // overloads that reject other arguments
   using Options = TransposedConvolutionOptions<Dims>;  ///< type of its options
 
-  /// @throws ConfigError unless channels, kernel and stride are at least 1, the padding at least 0, and the output
-  /// padding from 0 to below the stride
+  /// @throws ConfigError unless channels, kernel, stride, dilation and groups are at least 1, the padding at least 0,
+  /// the output padding from 0 to below the stride, and groups divides inputs and outputs
   TransposedConvolution(Index inputs, Index outputs, Options const& options = {})
-      : Base("TransposedConvolution", inputs, outputs, inputs, outputs, options),
+      : Base("TransposedConvolution", inputs, outputs, inputs,
+             outputs / Base::groups_of("TransposedConvolution", inputs, outputs, options), options),
         output_padding_(options.output_padding) {
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
       expect<ConfigError>(
@@ -53,11 +56,11 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   /// Returns the number of input channels.
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[0]; }
   /// Returns the number of output channels.
-  [[nodiscard]] Index outputs() const noexcept { return weight_.shape[1]; }
+  [[nodiscard]] Index outputs() const noexcept { return this->groups_ * weight_.shape[1]; }
 
   /// Returns the transposed convolution of x.
-  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent - 1) stride + kernel
-  /// + output padding - 2 padding
+  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent - 1) stride +
+  /// dilation (kernel - 1) + 1 + output padding - 2 padding
   /// @throws ShapeError if x has other channels, or the result would be empty
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
@@ -114,7 +117,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     PerAxis<Dims> extent(1);
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
       extent.values[axis] = (x[axis + 1] - 1) * this->stride_.values[axis] - 2 * this->padding_.values[axis] +
-                            this->kernel_.values[axis] + output_padding_.values[axis];
+                            this->dilated_kernel(axis) + output_padding_.values[axis];
       if (x[0] == 0) extent.values[axis] = std::max<Index>(0, extent.values[axis]);  // without rows, axes may be empty
       expect<ShapeError>(x[0] == 0 || (x[axis + 1] >= 1 && extent.values[axis] >= 1), [&] {
         return weight_.layer("TransposedConvolution") + ": the input is " + to_string(x) + "; a kernel " +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class ConvolutionBase {
         stride_(o.stride),
         padding_(o.padding),
         padding_after_(o.padding),
+        dilation_(o.dilation),
+        groups_(o.groups),
         has_bias_(o.bias == Bias::learned) {
     expect<ConfigError>(
         inputs >= 1 && outputs >= 1 && o.kernel.min() >= 1 && o.stride.min() >= 1 && o.padding.min() >= 0, [&] {
@@ -68,6 +71,30 @@ class ConvolutionBase {
     bias_ = {{outputs}, start};
   }
 
+  /// Returns the groups.
+  /// @throws ConfigError unless dilation and groups are at least 1, and groups divides inputs and outputs
+  template <class Options>
+  [[nodiscard]] static Index groups_of(char const* name, Index inputs, Index outputs, Options const& o) {
+    expect<ConfigError>(o.dilation.min() >= 1 && o.groups >= 1, [&] {
+      return std::string(name) + ": dilation " + to_string(o.dilation.values) + ", " + std::to_string(o.groups) +
+             " groups; both must be at least 1";
+    });
+    expect<ConfigError>(inputs % o.groups == 0 && outputs % o.groups == 0, [&] {
+      auto const both = std::gcd(inputs, outputs);
+      auto fewer = o.groups, more = o.groups;
+      while (both % fewer != 0) --fewer;
+      while (more < both && both % more != 0) ++more;
+      return std::string(name) + ": " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
+             " outputs in " + std::to_string(o.groups) + " groups, which must divide both; " +
+             (more <= both ? "the nearest that do are " + std::to_string(fewer) + " and " + std::to_string(more)
+                           : "at most " + std::to_string(fewer) + " do");
+    });
+    return o.groups;
+  }
+  /// Returns the distance from the kernel's first element to its last, plus 1.
+  [[nodiscard]] Index dilated_kernel(std::size_t axis) const noexcept {
+    return dilation_.values[axis] * (kernel_.values[axis] - 1) + 1;
+  }
   /// @throws ShapeError unless the last extent of x is `inputs`
   void check_channels(char const* name, Extents<Dims + 2> x, Index inputs) const {
     expect<ShapeError>(x.back() == inputs, [&] {
@@ -117,8 +144,8 @@ class ConvolutionBase {
     return context.template persistent<typename kernel::Convolution<typename Context::Space>::Scratch>(nullptr);
   }
 
-  PerAxis<Dims> kernel_, stride_, padding_, padding_after_, dilation_ = 1;
-  Index groups_ = 1;
+  PerAxis<Dims> kernel_, stride_, padding_, padding_after_, dilation_;
+  Index groups_;
   Parameter weight_, bias_;
   bool has_bias_;
 };
