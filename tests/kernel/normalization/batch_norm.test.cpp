@@ -314,7 +314,7 @@ TEST_CASE("a large mean does not hide the deviation: the sum's roundings are cor
   struct Kind {
     double mean, deviation;
   };
-  for (auto const& [mean, deviation] : {Kind{1e5, 10}, {1.7e9, 1e5}, {1000.3, 0.01}}) {
+  for (auto const& [mean, deviation] : {Kind{1e5, 10}, {1.7e9, 1e5}, {1.7e9, 1e3}, {1e8, 20}, {1000.3, 0.01}}) {
     BatchNormCase<float> rounded{rows, width};
     for (auto& each : rounded.x) each = static_cast<float>(mean + deviation * static_cast<double>(each));
     BatchNormCase<double> exact{rows, width};
@@ -325,5 +325,18 @@ TEST_CASE("a large mean does not hide the deviation: the sum's roundings are cor
       CHECK(std::abs(static_cast<double>(found.mean[c]) - defined.mean[c]) <= 0x1p-24 * mean + 1e-3 * deviation);
       CHECK(static_cast<double>(found.reciprocal[c]) == doctest::Approx(defined.reciprocal[c]).epsilon(1e-3));
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("a constant channel of any size becomes the bias", T, float, double) {
+  constexpr Index rows = 16384;
+  for (double const value : {0.0, 0.1, 3e7, 1e8, -1.7e9, 1e15}) {
+    CAPTURE(value);
+    BatchNormCase<T> c{rows, 1};
+    std::fill(c.x.begin(), c.x.end(), static_cast<T>(value));
+    auto const found = run(c, Activation::none, Write::overwrite);
+    CHECK(found.mean[0] == static_cast<T>(value));
+    CHECK(found.reciprocal[0] == static_cast<T>(1 / std::sqrt(c.epsilon)));
+    for (Index r = 0; r < rows; r += 4095) CHECK(found.y[static_cast<std::size_t>(r)] == c.bias[0]);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>
@@ -37,5 +38,22 @@ TEST_CASE_TEMPLATE("values and gradients equal the definition's, at any size and
       if (threads == 1) first = found;
       CHECK(found == first);
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("a constant sample of any size becomes the bias", T, float, double) {
+  kernel::GroupNormShape const s{.rows = 1, .positions = 16384, .channels = 1, .groups = 1};
+  ThreadPool pool(1);
+  std::vector<T> const weight{2}, bias{3};
+  for (double const value : {0.0, 0.1, 3e7, 1e8, -1.7e9, 1e15}) {
+    CAPTURE(value);
+    std::vector<T> const x(16384, static_cast<T>(value));
+    std::vector<T> y(x.size()), mean(1), reciprocal(1), partial(static_cast<std::size_t>(Kernel::partial_elements(s)));
+    Kernel::forward<T>(memory::Stream<HostSpace>(pool), s, x.data(), 1e-5, {mean.data(), reciprocal.data()},
+                       weight.data(), bias.data(), kernel::Activation::none, y.data(), partial.data());
+    CHECK(mean[0] == static_cast<T>(value));
+    CHECK(reciprocal[0] == static_cast<T>(1 / std::sqrt(1e-5)));
+    CHECK(y.front() == 3);
+    CHECK(y.back() == 3);
   }
 }

@@ -180,7 +180,7 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<
     counts[begin / each] = static_cast<Scalar>(counted);
     auto* const means = partial + 3 * (begin / each) * width;
     auto *const squares = means + width, *const rests = squares + width;
-    std::fill_n(means, 3 * width, Scalar{0});
+    std::fill_n(means, width, Scalar{0});
     with_best_instructions([=](auto vectors) {
       auto const count = static_cast<Scalar>(std::max<Index>(1, counted));
       for (auto const run : tokens)
@@ -195,25 +195,26 @@ LOCKSTEP_INLINE void BatchNorm<HostSpace>::measure_chunks(Stream stream, Matrix<
                                             detail::store(means + c, sum);
                                           });
       for (Index c = 0; c < width; ++c) means[c] /= count;
-      for (auto const run : tokens)
-        detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
-                                          [=]<class Lane>(Index c, Index first, Index last) {
-                                            Lane center, rest, sum, next;
-                                            detail::load(center, means + c);
-                                            detail::load(rest, rests + c);
-                                            detail::load(sum, squares + c);
-                                            for (Index r = first; r < last; ++r) {
-                                              detail::load(next, x.data + r * width + c);
-                                              next -= center;
-                                              rest += next;  // the rounding error of the first sum
-                                              sum += next * next;
-                                            }
-                                            detail::store(rests + c, rest);
-                                            detail::store(squares + c, sum);
-                                          });
-      for (Index c = 0; c < width; ++c) {
-        squares[c] -= rests[c] * rests[c] / count;
-        means[c] += rests[c] / count;
+      bool corrected = false;
+      for (int pass = 0; pass < 2 && !corrected; ++pass) {
+        std::fill_n(squares, 2 * width, Scalar{0});
+        for (auto const run : tokens)
+          detail::for_column_blocks<Scalar>(vectors, width, run.begin, run.end,
+                                            [=]<class Lane>(Index c, Index first, Index last) {
+                                              Lane center, rest, sum, next;
+                                              detail::load(center, means + c);
+                                              detail::load(rest, rests + c);
+                                              detail::load(sum, squares + c);
+                                              for (Index r = first; r < last; ++r) {
+                                                detail::load(next, x.data + r * width + c);
+                                                next -= center;
+                                                rest += next;  // the rounding error of the first sum
+                                                sum += next * next;
+                                              }
+                                              detail::store(rests + c, rest);
+                                              detail::store(squares + c, sum);
+                                            });
+        corrected = detail::correct_moments(means, squares, rests, count, width);
       }
     });
   });

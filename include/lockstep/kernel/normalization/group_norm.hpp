@@ -7,6 +7,7 @@
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/normalization/detail/moments.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {

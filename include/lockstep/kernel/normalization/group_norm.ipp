@@ -14,7 +14,7 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
     auto *const rests = means + s.channels, *const squares = rests + s.channels;
     auto const* const here = x + row * s.positions * s.channels;
     auto const count = static_cast<Scalar>(end - begin);
-    std::fill_n(means, 3 * s.channels, Scalar{0});
+    std::fill_n(means, s.channels, Scalar{0});
     with_best_instructions([=](auto vectors) {
       detail::for_column_blocks<Scalar>(vectors, s.channels, begin, end,
                                         [=]<class Lane>(Index c, Index first, Index last) {
@@ -27,26 +27,26 @@ LOCKSTEP_INLINE void GroupNorm<HostSpace>::forward(Stream stream, Shape const& s
                                           if (last == end) sum /= count;
                                           detail::store(means + c, sum);
                                         });
-      detail::for_column_blocks<Scalar>(vectors, s.channels, begin, end,
-                                        [=]<class Lane>(Index c, Index first, Index last) {
-                                          Lane center, rest, sum, next;
-                                          detail::load(center, means + c);
-                                          detail::load(rest, rests + c);
-                                          detail::load(sum, squares + c);
-                                          for (Index p = first; p < last; ++p) {
-                                            detail::load(next, here + p * s.channels + c);
-                                            next -= center;
-                                            rest += next;  // the rounding error of the first sum
-                                            sum += next * next;
-                                          }
-                                          if (last == end) {
-                                            sum -= rest * rest / count;
-                                            center += rest / count;
-                                            detail::store(means + c, center);
-                                          }
-                                          detail::store(rests + c, rest);
-                                          detail::store(squares + c, sum);
-                                        });
+      bool corrected = false;
+      for (int pass = 0; pass < 2 && !corrected; ++pass) {
+        std::fill_n(rests, 2 * s.channels, Scalar{0});
+        detail::for_column_blocks<Scalar>(vectors, s.channels, begin, end,
+                                          [=]<class Lane>(Index c, Index first, Index last) {
+                                            Lane center, rest, sum, next;
+                                            detail::load(center, means + c);
+                                            detail::load(rest, rests + c);
+                                            detail::load(sum, squares + c);
+                                            for (Index p = first; p < last; ++p) {
+                                              detail::load(next, here + p * s.channels + c);
+                                              next -= center;
+                                              rest += next;  // the rounding error of the first sum
+                                              sum += next * next;
+                                            }
+                                            detail::store(rests + c, rest);
+                                            detail::store(squares + c, sum);
+                                          });
+        corrected = detail::correct_moments(means, squares, rests, count, s.channels);
+      }
     });
   };
   auto const merge = [=](Index row) {
