@@ -138,3 +138,15 @@ TEST_CASE("bits are equal for any number of threads") {
     CHECK(batch.backward(threads, Write::add) == dx);
   }
 }
+
+// A sum of n equal numbers, in blocks of b, has a relative error of at most b + n / b half units.
+TEST_CASE("the mean of many tokens is a sum in blocks") {
+  constexpr Index tokens = 100'000, width = 3;
+  ThreadPool pool(1);
+  std::vector<float> const x(tokens * width, 0.1f);
+  std::vector<float> y(width);
+  Kernel::mean<float>(memory::Stream<HostSpace>(pool), {.rows = 1, .slots = tokens, .length = tokens},
+                      view(x, tokens, width), view(y, 1, width));
+  double const exact{0.1f}, bound = (1024 + tokens / 1024.0 + 2) * 0x1p-24 * exact;
+  for (float const mean : y) CHECK(std::abs(static_cast<double>(mean) - exact) <= bound);
+}

@@ -46,14 +46,14 @@ void check(Layout const& layout, Index width, int threads) {
   for (Index r = 0; r < rows; ++r)
     for (Index c = 0; c < width; ++c) {
       auto const f = static_cast<std::size_t>(r * width + c);
-      T zeros = 0, others = other[f];
+      T sum_of_terms = 0;
       for (Index s = layout.start(r); s < layout.end(r); ++s) {
         auto const i = static_cast<std::size_t>(s * width + c);
         T const here = Rule{}(x[i], by[f]), term = Towards{}(dz[i], x[i]);
         wrong += z[i] != here || sum[i] != before[i] + here;
-        if (layout.is_token(s)) zeros += term, others += term;
+        if (layout.is_token(s)) sum_of_terms += term;
       }
-      wrong += gradient[f] != zeros || added[f] != others;
+      wrong += gradient[f] != sum_of_terms || added[f] != other[f] + sum_of_terms;
     }
   CHECK(wrong == 0);
 }
@@ -72,4 +72,23 @@ TEST_CASE_TEMPLATE("tokens plus or times their sequence's numbers, and gradients
         check<kernel::Plus, T>(layout, width, threads);
         check<kernel::Times, T>(layout, width, threads);
       }
+}
+
+// A sum of n equal numbers, in blocks of b, has a relative error of at most b + n / b half units.
+TEST_CASE("the gradient of a row that many tokens share is a sum in blocks") {
+  constexpr Index tokens = 100'000, width = 3;
+  ThreadPool pool(1);
+  std::vector<float> const dz(tokens * width, 0.1f), x(tokens * width, 0.3f);
+  Layout const layout{.rows = 1, .slots = tokens, .length = tokens};
+  std::vector<float> sums(width), products(width);
+  memory::Stream<HostSpace> const stream(pool);
+  Kernel::backward<kernel::Plus::GradientY, float>(stream, layout, view(dz, tokens, width), {}, view(sums, 1, width),
+                                                   Write::overwrite);
+  Kernel::backward<kernel::Times::GradientY, float>(stream, layout, view(dz, tokens, width), view(x, tokens, width),
+                                                    view(products, 1, width), Write::overwrite);
+  double const bound = (256 + tokens / 256.0 + 2) * 0x1p-24;
+  for (std::size_t c = 0; c < width; ++c) {
+    CHECK(static_cast<double>(sums[c]) == doctest::Approx(tokens * double{0.1f}).epsilon(bound));
+    CHECK(static_cast<double>(products[c]) == doctest::Approx(tokens * double{0.1f} * double{0.3f}).epsilon(bound));
+  }
 }

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -28,8 +29,8 @@ struct Pooling : detail::NotIncluded<Space> {};
 /// CPU version of the primary template.
 template <>
 struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
-  /// Computes y[r] = 1 / n * the sum over the n tokens of sequence r, in order. A sequence without tokens gives zeros.
-  /// Padding is not read.
+  /// Computes y[r] = 1 / n * the sum over the n tokens of sequence r. Adds blocks of 1,024 tokens in order, each the
+  /// sum of its tokens in order. A sequence without tokens gives zeros. Padding is not read.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition

@@ -9,17 +9,10 @@ LOCKSTEP_INLINE void Pooling<HostSpace>::mean(Stream stream, SequenceLayout<Host
                                               Matrix<Scalar> y) {
   auto const width = y.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
-    with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
-      auto* const out = y.data + row * width;
-      auto const* in = x.data + first * width;
-      if (tokens == 0) return static_cast<void>(std::fill_n(out, width, Scalar{0}));
-      std::copy_n(in, width, out);
-      for (Index t = 1; t < tokens; ++t) {
-        in += width;
-        for (Index c = 0; c < width; ++c) out[c] += in[c];
-      }
-      for (Index c = 0; c < width; ++c) out[c] /= static_cast<Scalar>(tokens);
-    });
+    auto* const out = y.data + row * width;
+    auto const tokens = layout.tokens(row);
+    detail::sum_rows(x.data + layout.start(row) * width, width, width, tokens, out, Write::overwrite);
+    for (Index c = 0; tokens > 0 && c < width; ++c) out[c] /= static_cast<Scalar>(tokens);
   });
 }
 

@@ -38,9 +38,10 @@ struct SequenceOperation<HostSpace> : detail::KernelTypes<HostSpace> {
     });
   }
 
-  /// Computes dby[r, c] = the sum over the tokens s of sequence r, in order, of rule(dz[s, c], x[s, c]), or adds it to
-  /// dby. `Rule` is the GradientY of the forward rule. A sequence without tokens gives zeros. Padding is not read. x
-  /// may be null if the rule does not read its second argument.
+  /// Computes dby[r, c] = the sum over the tokens s of sequence r of rule(dz[s, c], x[s, c]), or adds it to dby. Adds
+  /// blocks of 256 tokens in order, each the sum of its tokens in order. `Rule` is the GradientY of the forward rule. A
+  /// sequence without tokens gives zeros. Padding is not read. x may be null if the rule does not read its second
+  /// argument.
   /// @shape dz, x [layout.slots, width]   @shape dby [rows, width]
   /// @determinism bitwise, for any number of threads
   template <class Rule, class Scalar>
@@ -51,11 +52,25 @@ struct SequenceOperation<HostSpace> : detail::KernelTypes<HostSpace> {
       with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
         auto* const to = dby.data + row * width;
         if (write == Write::overwrite) std::fill_n(to, width, Scalar{0});
-        for (Index at = first * width; at < (first + tokens) * width; at += width)
-          for (Index c = 0; c < width; ++c)
-            to[c] += Rule{}(dz.data[at + c], Rule::reads_second ? x.data[at + c] : Scalar{0});
+        for (Index token = 0; token < tokens; token += block)
+          for (Index c = 0; c < width; c += columns)
+            add_block<Rule>(dz.data, x.data, width, (first + token) * width + c, std::min(block, tokens - token),
+                            std::min(columns, width - c), to + c);
       });
     });
+  }
+
+ private:
+  static constexpr Index block = 256, columns = 64;
+
+  /// Adds the sum of some columns, from element `at` on, over some tokens.
+  template <class Rule, class Scalar>
+  [[gnu::always_inline]] static void add_block(Scalar const* dz, Scalar const* x, Index width, Index at, Index tokens,
+                                               Index count, Scalar* to) noexcept {
+    Scalar sums[columns]{};
+    for (Index end = at + tokens * width; at < end; at += width)
+      for (Index c = 0; c < count; ++c) sums[c] += Rule{}(dz[at + c], Rule::reads_second ? x[at + c] : Scalar{0});
+    for (Index c = 0; c < count; ++c) to[c] += sums[c];
   }
 };
 
