@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/version.hpp>
 
@@ -58,13 +59,23 @@ class Philox {
   static constexpr int rounds = 10;
 
   [[gnu::always_inline]] static constexpr void round(Keys const& keys, Block& x) noexcept {
-    auto const p0 = std::uint64_t{0xD2511F53} * x[0], p2 = std::uint64_t{0xCD9E8D57} * x[2];
+    auto const p0 = product(0xD2511F53, x[0]), p2 = product(0xCD9E8D57, x[2]);
     x = {high(p2) ^ x[1] ^ keys[0], low(p2), high(p0) ^ x[3] ^ keys[1], low(p0)};
   }
   /// Makes the keys of the next round.
   [[gnu::always_inline]] static constexpr void advance(Keys& keys) noexcept {
     keys[0] += 0x9E3779B9;  // the golden ratio
     keys[1] += 0xBB67AE85;  // sqrt(3) - 1
+  }
+  [[nodiscard, gnu::always_inline]] static constexpr std::uint64_t product(std::uint32_t a, std::uint32_t b) noexcept {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) {  // nvcc multiplies two numbers of 64 bits, and adds zeros to the high words
+      std::uint64_t y;
+      asm("mul.wide.u32 %0, %1, %2;" : "=l"(y) : "r"(a), "r"(b));
+      return y;
+    }
+#endif
+    return std::uint64_t{a} * b;
   }
   [[nodiscard]] static constexpr std::uint32_t low(std::uint64_t x) noexcept { return static_cast<std::uint32_t>(x); }
   [[nodiscard]] static constexpr std::uint32_t high(std::uint64_t x) noexcept { return low(x >> 32); }
