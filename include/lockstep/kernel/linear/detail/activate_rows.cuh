@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -97,6 +98,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
           LOCKSTEP_UNROLL
           for (int part = 0; part < parts; ++part) stored[i][part] = reinterpret_cast<uint4 const*>(from + at)[part];
         }
+      std::array<Philox::Block, std::size_t{in_flight}> bits{};
+      if constexpr (drops) {
+        auto const block = static_cast<std::uint64_t>(element + first) / count;
+        bits = Philox(mask.key)(static_cast<std::uint64_t>(position), std::array{block, block + warp});
+      }
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
@@ -105,11 +111,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
           typename Access::template Values<Sum> values, slopes;
           LOCKSTEP_UNROLL
           for (int j = 0; j < count; ++j) values[j] = static_cast<Sum>(elements[j]);
-          Philox::Block bits{};
-          if constexpr (drops)
-            bits = Philox(mask.key)(static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(element + at) / 8);
-          activate<activation, drops>(values, slopes, scale,
-                                      [&](int j) { return mask.keeps(bits, static_cast<unsigned>(j)); });
+          activate<activation, drops>(
+              values, slopes, scale, [&](int j) { return mask.keeps(bits[std::size_t(i)], static_cast<unsigned>(j)); });
           put_whole(values, y + row * width + at);
           if (activation == Activation::gelu && slope) put_whole(slopes, slope + row * width + at);
         }
