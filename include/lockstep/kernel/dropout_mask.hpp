@@ -45,13 +45,14 @@ struct DropoutMask {
     return keeps(Philox(resolved().key)(position, element / 8), static_cast<unsigned>(element % 8));
   }
   /// Evaluates an element by its index among the 8 of its block. Selects the word without an index: an index would move
-  /// the block from a device's registers into memory.
+  /// the block from a device's registers into memory. Compares in a word's upper half: half of the elements need no
+  /// shift.
   [[nodiscard]] constexpr bool keeps(Philox::Block const& block, unsigned index) const noexcept {
     auto word = block[0];
     word = index / 2 == 1 ? block[1] : word;
     word = index / 2 == 2 ? block[2] : word;
     word = index / 2 == 3 ? block[3] : word;
-    return (word >> (16 * (index % 2)) & 0xffff) >= dropped;
+    return (index % 2 != 0 ? word : word << 16) >= dropped << 16;
   }
 };
 

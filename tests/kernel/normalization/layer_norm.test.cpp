@@ -91,6 +91,16 @@ TEST_CASE("float results are within their bound of the definition") {
       CHECK(y);
       CHECK(dx);
       CHECK(r.dadded == r.dx);
+      bool sums = true;
+      for (std::size_t i = 0; i < dbias.size(); ++i) {
+        double sum = 1, terms = 1;
+        for (auto at = i; write == Write::overwrite && at < r.dadded.size(); at += dbias.size()) {
+          sum += static_cast<double>(r.dadded[at]);
+          terms += std::abs(static_cast<double>(r.dadded[at]));
+        }
+        sums &= std::abs(static_cast<double>(r.dadded_sums[i]) - sum) <= (static_cast<double>(rows) + 2) * u * terms;
+      }
+      CHECK(sums);
       CHECK(parameters);
     }
   }

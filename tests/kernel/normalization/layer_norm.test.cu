@@ -31,7 +31,7 @@ Results<T> on_device(memory::CudaStream const& stream, LayerNormCase<T> const& c
   using Kernel = kernel::LayerNorm<CudaSpace>;
   auto r = c.before(write);
   OnDevice<T> const x(c.x), added(c.added), weight(c.weight), bias(c.bias), dy(c.dy), sum(r.sum), moments(r.moments),
-      y(r.y), dx(r.dx), dadded(r.dadded), dweight(r.dweight), dbias(r.dbias),
+      y(r.y), dx(r.dx), dadded(r.dadded), dweight(r.dweight), dbias(r.dbias), dadded_sums(r.dadded_sums),
       partial(std::vector<T>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width))));
   auto const shaped = [&](auto& v) { return v.view(c.rows, c.width); };
   kernel::Residual<T, CudaSpace> const residual{shaped(added), dropout};
@@ -39,9 +39,10 @@ Results<T> on_device(memory::CudaStream const& stream, LayerNormCase<T> const& c
                      static_cast<T>(c.epsilon), shaped(sum), moments.view(c.rows, 2), shaped(y));
   Kernel::backward<T>(stream.view(), shaped(dy), shaped(sum), moments.view(c.rows, 2), residual, weight.view(c.width),
                       shaped(dx), write, shaped(dadded), write, dweight.view(c.width), write, dbias.view(c.width),
-                      write, partial.view(0).data);
+                      write, partial.view(0).data, c.sums_of(write, dadded_sums.view(c.width)), Write::add);
   r.sum = sum.values(), r.moments = moments.values(), r.y = y.values(), r.dx = dx.values();
   r.dadded = dadded.values(), r.dweight = dweight.values(), r.dbias = dbias.values();
+  r.dadded_sums = dadded_sums.values();
   return r;
 }
 
@@ -53,6 +54,7 @@ Results<T> on_device(memory::CudaStream const& stream, LayerNormCase<T> const& c
 /// ds = r (g - mean g - x mean gx), |g| <= 1: its parts have errors of u, (n + 3) u and off + |x| (off + (n + 4) u),
 /// and it is scaled by an inexact r: r (off (1 + |x|) + (2 n + 12) u (1 + |x|)) (1 + |x|), dropout at most doubling it.
 /// The parameters' gradients add up over the rows: |dy| off, and (rows + 2) u of the terms' magnitudes.
+/// The sums of dadded's rows start at 1, and add up these errors, and (rows + 3) u of the terms' magnitudes.
 /// A 16-bit result is rounded once more, by `stored` of its magnitude.
 template <class T>
 bool agrees(LayerNormCase<T> const& c, Results<T> const& got, Results<double> const& exact, double stored = 0) {
@@ -61,7 +63,7 @@ bool agrees(LayerNormCase<T> const& c, Results<T> const& got, Results<double> co
   double const most = 3;
   auto const near = [](T a, double b, double bound) { return std::abs(static_cast<double>(a) - b) <= bound; };
   bool good = true;
-  std::vector<double> column(c.weight.size(), (rows + 3) * u), weight_column(column);
+  std::vector<double> column(c.weight.size(), (rows + 3) * u), weight_column(column), added_column(column);
   for (std::size_t i = 0; i < c.x.size(); ++i) {
     auto const row = i / c.weight.size(), k = i % c.weight.size();
     double const r = exact.moments[2 * row + 1];
@@ -76,12 +78,15 @@ bool agrees(LayerNormCase<T> const& c, Results<T> const& got, Results<double> co
     double const ds = 2 * r * (1 + x) * (1 + x) * (off + (2 * n + 12) * u) + 4 * u;
     good = good && near(got.dx[i], exact.dx[i], ds + rounding(exact.dx[i]));
     good = good && near(got.dadded[i], exact.dadded[i], 2 * ds + rounding(exact.dadded[i]));
+    auto const added = std::abs(exact.dadded[i]);
+    added_column[k] += 2 * ds + rounding(added) + (rows + 3) * u * (added + 2 * ds + rounding(added));
     column[k] += (rows + 3) * u;
     weight_column[k] += off + (rows + 3) * u * x;
   }
   for (std::size_t k = 0; k < column.size(); ++k) {
     good = good && near(got.dweight[k], exact.dweight[k], weight_column[k]);
     good = good && near(got.dbias[k], exact.dbias[k], column[k]);
+    good = good && near(got.dadded_sums[k], exact.dadded_sums[k], added_column[k]);
   }
   return good;
 }
@@ -96,6 +101,7 @@ Results<float> of_16_bits(memory::CudaStream const& stream, LayerNormCase<float>
   OnDevice<Stored> const x(narrow(c.x)), added(narrow(c.added)), dy(narrow(c.dy)), sum(narrow(r.sum)), y(narrow(r.y)),
       dx(narrow(r.dx)), dadded(narrow(r.dadded));
   OnDevice<float> const weight(c.weight), bias(c.bias), moments(r.moments), dweight(r.dweight), dbias(r.dbias),
+      dadded_sums(r.dadded_sums),
       partial(std::vector<float>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width))));
   auto const shaped = [&](auto& v) { return v.view(c.rows, c.width); };
   kernel::Residual<Stored, CudaSpace> const residual{shaped(added), {}};
@@ -104,9 +110,9 @@ Results<float> of_16_bits(memory::CudaStream const& stream, LayerNormCase<float>
   Kernel::backward<Stored>(stream.view(), shaped(dy), shaped(sum), moments.view(c.rows, 2), residual,
                            weight.view(c.width), shaped(dx), Write::overwrite, shaped(dadded), Write::overwrite,
                            dweight.view(c.width), Write::overwrite, dbias.view(c.width), Write::overwrite,
-                           partial.view(0).data);
+                           partial.view(0).data, dadded_sums.view(c.width), Write::add);
   return {wide(sum.values()),    moments.values(), wide(y.values()), wide(dx.values()),
-          wide(dadded.values()), dweight.values(), dbias.values()};
+          wide(dadded.values()), dweight.values(), dbias.values(),   dadded_sums.values()};
 }
 
 }  // namespace

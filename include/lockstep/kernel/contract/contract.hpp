@@ -330,7 +330,9 @@ concept HasLayerNorm = requires(KernelArguments<Space> a) {
                                             a.rows_out);
   LayerNorm<Space>::partial_elements(a.n, a.n);
   LayerNorm<Space>::template backward<float>(a.stream, a.rows_in, a.rows_in, a.rows_in, a.residual, a.in, a.rows_out,
-                                             a.write, a.rows_out, a.write, a.out, a.write, a.out, a.write, a.memory);
+                                             a.write, a.rows_out, a.write, a.out, a.write, a.out, a.write, a.memory,
+                                             a.out, a.write);
+  { LayerNorm<Space>::sums_dresidual } -> std::convertible_to<bool>;
 };
 /// Requires normalization by the root mean square, its gradients, and the size of the partial sums.
 template <class Space>

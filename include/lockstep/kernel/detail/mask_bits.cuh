@@ -31,10 +31,6 @@ class MaskBits {
   __device__ MaskBits(DropoutMask mask, Index position) noexcept
       : mask_(mask.resolved()), position_(static_cast<std::uint64_t>(position)) {}
 
-  /// The mask with its final key, and the random key of the sample.
-  [[nodiscard]] __device__ DropoutMask const& mask() const noexcept { return mask_; }
-  [[nodiscard]] __device__ std::uint64_t position() const noexcept { return position_; }
-
   [[nodiscard]] __device__ bool keeps(Index element) noexcept {
     auto const e = static_cast<std::uint64_t>(element);
     if (e / 8 != block_) {

@@ -112,6 +112,16 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
   target.data[column] = static_cast<Scalar>(sum);
 }
 
+/// Sums of a warp's columns in shared memory, of which a lane has `size` adjacent ones. The padding gives each lane a
+/// bank of its own, both if lanes access their j-th column and if they access adjacent columns.
+template <class Sum, int size>
+struct ColumnsOfWarp {
+  Sum sums[static_cast<std::size_t>(size)][warp + warp / static_cast<unsigned>(size)];
+
+  [[nodiscard]] __device__ Sum& of(int lane, int j) noexcept { return sums[j][lane]; }
+  [[nodiscard]] __device__ Sum column(int c) const noexcept { return sums[c % size][c / size]; }
+};
+
 /// Part of a row that has elements: `data`[0, end). The others count as zero.
 template <class Scalar>
 struct RowStart {
@@ -141,7 +151,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
                       ColumnTarget<Accumulate<Scalar>> to_third) {
   using Sum = Accumulate<Scalar>;
   constexpr int size = elements_per_access<Scalar>, at_once = 8;
-  __shared__ Sum shared[warps_per_block][warp * size];
+  __shared__ ColumnsOfWarp<Sum, size> shared[warps_per_block];
   auto const columns = Index{lanes} * size, tiles = (width + columns - 1) / columns;
   auto const chunk = Index{blockIdx.x} / tiles, tile = Index{blockIdx.x} % tiles * columns;
   auto const matrix = Index{blockIdx.y}, chunks = Index{gridDim.x} / tiles;
@@ -169,17 +179,16 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
       for (int j = 0; j < size; ++j) sums[j] += static_cast<Sum>(elements[j]);
     });
   }
-  auto const own = (static_cast<int>(lane()) & (lanes - 1)) * size;
   for (int j = 0; j < size; ++j) {
     for (int distance = lanes; distance < static_cast<int>(warp); distance *= 2)
       sums[j] += __shfl_xor_sync(~0u, sums[j], static_cast<unsigned>(distance));
-    if (static_cast<int>(lane()) < lanes) shared[threadIdx.x / warp][own + j] = sums[j];
+    if (lane() < lanes) shared[threadIdx.x / warp].of(static_cast<int>(lane()), j) = sums[j];
   }
   __syncthreads();
   auto const to = matrix == 0 ? to_first : matrix == 1 ? to_second : to_third;
-  for (Index c = threadIdx.x; c < columns && tile + c < width; c += threads_per_block) {
+  for (auto c = static_cast<int>(threadIdx.x); c < columns && tile + c < width; c += threads_per_block) {
     Sum sum = 0;
-    for (auto const& of_warp : shared) sum += of_warp[c];
+    for (auto const& of_warp : shared) sum += of_warp.column(c);
     auto* const at = (partial ? partial + (matrix * chunks + chunk) * width : to.data) + tile + c;
     *at = !partial && to.write == Write::add ? *at + sum : sum;
   }

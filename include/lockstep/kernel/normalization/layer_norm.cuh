@@ -15,6 +15,8 @@ struct RowStatistics;
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct LayerNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  static constexpr bool sums_dresidual = true;
+
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Residual<Scalar, CudaSpace> residual,
                       Vector<Accumulate<Scalar> const> weight, Vector<Accumulate<Scalar> const> bias,
@@ -29,7 +31,8 @@ struct LayerNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
                        Vector<Accumulate<Scalar> const> weight, Matrix<Scalar> dx, Write dx_write,
                        Matrix<Scalar> dresidual, Write dresidual_write, Vector<Accumulate<Scalar>> dweight,
                        Write dweight_write, Vector<Accumulate<Scalar>> dbias, Write dbias_write,
-                       Accumulate<Scalar>* partial);
+                       Accumulate<Scalar>* partial, Vector<Accumulate<Scalar>> dresidual_sums = {},
+                       Write dresidual_sums_write = Write::overwrite);
 
  private:
   template <class Statistic>

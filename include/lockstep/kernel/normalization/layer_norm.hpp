@@ -11,6 +11,7 @@
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/normalize_row.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/elementwise/channel_bias.hpp>
 #include <lockstep/kernel/normalization/detail/residual_row.hpp>
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -26,6 +27,9 @@ template <>
 struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients.
   static constexpr Index chunk_rows = 128;
+  /// Whether `backward` sums dresidual's columns faster than a pass of its own. On a CPU, the layer that reads
+  /// dresidual next sums it from the cache.
+  static constexpr bool sums_dresidual = false;
 
   /// Computes sum = x + dropout(residual) and y = weight * (sum - mean(sum)) / sqrt(variance(sum) + epsilon) + bias.
   /// The backward pass needs `sum` and the `moments` of each row: its mean and the reciprocal of its deviation. Without
@@ -47,8 +51,10 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes the gradients. Let g = dy * weight and normalized = (sum - mean) * reciprocal. The gradient of the sum is
   /// ds = reciprocal * (g - mean(g) - normalized * mean(g * normalized)); dx = ds and dresidual = dropout(ds).
   /// dweight is the sum over rows of dy * normalized, and dbias the sum over rows of dy. Overwrites or adds to each.
-  /// Skips a null dx or dresidual. dx may be dy.
-  /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias [width]
+  /// Skips a null dx or dresidual. dx may be dy. Also sums the rows of dresidual, as stored, unless `dresidual_sums` is
+  /// null: the gradient of a bias that was added to the residual. It then must not be null or added to.
+  /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]
+  /// @shape weight, dweight, dbias, dresidual_sums [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class Scalar>
@@ -56,7 +62,8 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
                        Matrix<Accumulate<Scalar> const> moments, Residual<Scalar, HostSpace> residual,
                        Vector<Scalar const> weight, Matrix<Scalar> dx, Write dx_write, Matrix<Scalar> dresidual,
                        Write dresidual_write, Vector<Scalar> dweight, Write dweight_write, Vector<Scalar> dbias,
-                       Write dbias_write, Scalar* partial);
+                       Write dbias_write, Scalar* partial, Vector<Scalar> dresidual_sums = {},
+                       Write dresidual_sums_write = Write::overwrite);
 
  private:
   static constexpr Index block = 256;    // elements whose gradient is kept until their mask is applied

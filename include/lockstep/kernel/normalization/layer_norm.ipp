@@ -43,7 +43,8 @@ LOCKSTEP_INLINE void LayerNorm<HostSpace>::backward(Stream stream, Matrix<Scalar
                                                     Residual<Scalar, HostSpace> residual, Vector<Scalar const> weight,
                                                     Matrix<Scalar> dx, Write dx_write, Matrix<Scalar> dresidual,
                                                     Write dresidual_write, Vector<Scalar> dweight, Write dweight_write,
-                                                    Vector<Scalar> dbias, Write dbias_write, Scalar* partial) {
+                                                    Vector<Scalar> dbias, Write dbias_write, Scalar* partial,
+                                                    Vector<Scalar> dresidual_sums, Write dresidual_sums_write) {
   auto const rows = dy.extent[0], width = dy.extent[1];
   stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
     auto* const sums = partial + begin / chunk_rows * 2 * width;
@@ -74,6 +75,8 @@ LOCKSTEP_INLINE void LayerNorm<HostSpace>::backward(Stream stream, Matrix<Scalar
   auto const chunks = (rows + chunk_rows - 1) / chunk_rows;
   detail::sum_rows(partial, 2 * width, width, chunks, dweight.data, dweight_write);
   detail::sum_rows(partial + width, 2 * width, width, chunks, dbias.data, dbias_write);
+  if (dresidual_sums.data)  // needs no more chunks, of which the partial sums are read already
+    ChannelBias<HostSpace>::backward<Scalar>(stream, dresidual, dresidual_sums, dresidual_sums_write, partial);
 }
 
 // Instantiations in the library, for programs that link it.
@@ -91,13 +94,15 @@ template void LayerNorm<HostSpace>::backward<float>(Stream stream, Matrix<float 
                                                     Residual<float, HostSpace> residual, Vector<float const> weight,
                                                     Matrix<float> dx, Write dx_write, Matrix<float> dresidual,
                                                     Write dresidual_write, Vector<float> dweight, Write dweight_write,
-                                                    Vector<float> dbias, Write dbias_write, float* partial);
+                                                    Vector<float> dbias, Write dbias_write, float* partial,
+                                                    Vector<float> dresidual_sums, Write dresidual_sums_write);
 template void LayerNorm<HostSpace>::backward<double>(Stream stream, Matrix<double const> dy, Matrix<double const> sum,
                                                      Matrix<Accumulate<double> const> moments,
                                                      Residual<double, HostSpace> residual, Vector<double const> weight,
                                                      Matrix<double> dx, Write dx_write, Matrix<double> dresidual,
                                                      Write dresidual_write, Vector<double> dweight, Write dweight_write,
-                                                     Vector<double> dbias, Write dbias_write, double* partial);
+                                                     Vector<double> dbias, Write dbias_write, double* partial,
+                                                     Vector<double> dresidual_sums, Write dresidual_sums_write);
 #endif
 
 }}}  // namespace lockstep::kernel

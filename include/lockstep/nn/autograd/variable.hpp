@@ -10,6 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+struct Parameter;
+
 /// Gradient of one activation. The first consumer's backward that asks for the gradient allocates its memory. The
 /// memory is freed when the backward of the last producer has read it. The activation's own memory is freed at that
 /// moment too, because all its consumers have run.
@@ -22,6 +24,9 @@ struct GradientSlot {
   bool memory_reused = false;  ///< another gradient uses this memory now
   Scalar* value = nullptr;     ///< the activation, while it owns its memory
   int recompute = -1;          ///< number of the tape's closure that recomputes a released value, or -1
+  /// Bias whose gradient is the sum of the rows of this one, until a backward has summed them. Set by a layer that adds
+  /// the bias last. The activation's only consumer may sum the rows as it writes them, and then clears it.
+  Parameter const* bias = nullptr;
 };
 
 /// Input or output of a layer: a value and, while recording, the slot in which its consumers leave its gradient. A null

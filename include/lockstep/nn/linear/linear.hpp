@@ -141,11 +141,20 @@ class Linear {
     context.on_backward(output, std::tie(weight_, bias_), f);
   }
 
+  /// Returns a new variable for the sums x weight^T + bias. The layer that reads it may compute the bias's gradient, so
+  /// call `backward` with the variable.
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, 2> output(Context& context, Index rows) const;
+
   /// Runs the backward pass from the gradient of y, for layers that fuse this layer with others. Multiplies x's
   /// gradient by `slope`, if given.
   template <class Context>
   void backward(Context& c, VariableOf<Context, 2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
+                kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope = {}) const;
+  /// Runs the same for y = `output`. Skips the bias if the layer that read y has computed its gradient.
+  template <class Context>
+  void backward(Context& c, VariableOf<Context, 2> x, VariableOf<Context, 2> y,
                 kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope = {}) const;
 
   /// Runs the backward pass for x = gelu(before) without reading x: recomputes x from `before`, whose value the
@@ -163,6 +172,11 @@ class Linear {
   }
 
  private:
+  template <class Context>
+  void backward(Context& c, VariableOf<Context, 2> x,
+                TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
+                kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope, bool with_bias) const;
+
   Parameter weight_, bias_;
   bool has_bias_;
 };

@@ -30,11 +30,11 @@ LOCKSTEP_INLINE TensorView<Operand<Context> const, 1, typename Context::Space> L
 template <class Context>
 LOCKSTEP_INLINE VariableOf<Context, 2> Linear::forward(Context& context, VariableOf<Context, 2> x) const {
   check(x.value.extent);
-  auto y = context.template variable<2>({x.extent(0), outputs()});
+  auto const y = output(context, x.extent(0));
   Staging work(context);
   kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
       context.stream(), work.read(x.value), weight(work), bias(work), work.write(y.value));
-  on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y.gradient()); });
+  on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y); });
   return y;
 }
 
@@ -95,15 +95,37 @@ LOCKSTEP_INLINE Linear::Activated<Context> Linear::forward(Context& context, Var
 }
 
 template <class Context>
+LOCKSTEP_INLINE VariableOf<Context, 2> Linear::output(Context& context, Index rows) const {
+  auto const y = context.template variable<2>({rows, outputs()});
+  if (y.slot && has_bias_) y.slot->bias = &bias_;
+  return y;
+}
+
+template <class Context>
 LOCKSTEP_INLINE void Linear::backward(
     Context& c, VariableOf<Context, 2> x, TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
     kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope) const {
+  backward(c, x, dy, slope, has_bias_);
+}
+
+template <class Context>
+LOCKSTEP_INLINE void Linear::backward(
+    Context& c, VariableOf<Context, 2> x, VariableOf<Context, 2> y,
+    kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope) const {
+  backward(c, x, y.gradient(), slope, y.slot->bias != nullptr);
+}
+
+template <class Context>
+LOCKSTEP_INLINE void Linear::backward(Context& c, VariableOf<Context, 2> x,
+                                      TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
+                                      kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope,
+                                      bool with_bias) const {
   using Real = typename Context::Real;
   using Kernel = kernel::Linear<typename Context::Space>;
   Staging work(c);
   auto const dx = work.gradient(x);
   auto const dweight = c.gradient(weight_);
-  auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
+  auto const dbias = with_bias ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
   auto const partial =
       work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs(), outputs())});
   Kernel::template backward<Operand<Context>>(
@@ -135,25 +157,30 @@ LOCKSTEP_INLINE void Linear::backward_through_gelu(
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_LINEAR(Number, Space)                                                                             \
-  template TensorView<Operand<Context<Number, Space>> const, 2, Space> Linear::weight<Context<Number, Space>>(     \
-      Staging<Context<Number, Space>> & work) const;                                                               \
-  template TensorView<Operand<Context<Number, Space>> const, 1, Space> Linear::bias<Context<Number, Space>>(       \
-      Staging<Context<Number, Space>> & work) const;                                                               \
-  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                          \
-      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;                            \
-  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                             \
-      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const;                        \
-  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                          \
-      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation) const;     \
-  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                             \
-      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x, Activation activation) const; \
-  template Linear::Activated<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                      \
-      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation,            \
-      kernel::RowDropout<Space> dropout) const;                                                                    \
-  template void Linear::backward<Context<Number, Space>>(                                                          \
-      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x,                                         \
-      TensorView<typename Context<Number, Space>::Scalar const, 2, Space> dy,                                      \
+#define LOCKSTEP_LINEAR(Number, Space)                                                                              \
+  template TensorView<Operand<Context<Number, Space>> const, 2, Space> Linear::weight<Context<Number, Space>>(      \
+      Staging<Context<Number, Space>> & work) const;                                                                \
+  template TensorView<Operand<Context<Number, Space>> const, 1, Space> Linear::bias<Context<Number, Space>>(        \
+      Staging<Context<Number, Space>> & work) const;                                                                \
+  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                           \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;                             \
+  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                              \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const;                         \
+  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                           \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation) const;      \
+  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                              \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x, Activation activation) const;  \
+  template Linear::Activated<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                       \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation,             \
+      kernel::RowDropout<Space> dropout) const;                                                                     \
+  template void Linear::backward<Context<Number, Space>>(                                                           \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x,                                          \
+      TensorView<typename Context<Number, Space>::Scalar const, 2, Space> dy,                                       \
+      kernel::ActivationSlope<typename Context<Number, Space>::Scalar, Space> slope) const;                         \
+  template VariableOf<Context<Number, Space>, 2> Linear::output<Context<Number, Space>>(                            \
+      Context<Number, Space> & context, Index rows) const;                                                          \
+  template void Linear::backward<Context<Number, Space>>(                                                           \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x, VariableOf<Context<Number, Space>, 2> y, \
       kernel::ActivationSlope<typename Context<Number, Space>::Scalar, Space> slope) const
 // Only float and double have these.
 #define LOCKSTEP_LINEAR_EXACT(Number, Space)                                    \

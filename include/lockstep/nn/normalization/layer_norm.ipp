@@ -69,11 +69,19 @@ LOCKSTEP_INLINE VariableOf<Context, 2> LayerNorm::normalize(Context& context, Va
     auto const dx = distinct_inputs ? back.gradient_in_place(x, y) : back.gradient(x);
     auto const dadded = back.gradient(added);
     auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
+    // If the sum is in place of `added`, no other layer reads `added` or writes its gradient.
+    GradientTarget<Real> dadded_sums{nullptr, Write::overwrite};
+    if (Kernel::sums_dresidual && dadded && dadded.write == Write::overwrite && sum.data == added.value.data)
+      if (auto const* const bias = added.slot->bias; bias && bias->size() == width()) {
+        dadded_sums = c.gradient(*bias);
+        added.slot->bias = nullptr;
+      }
     auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
     Kernel::template backward<Operand<Context>>(c.stream(), dy, from, moments, {.value = {}, .dropout = dropout},
                                                 c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write,
                                                 {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
-                                                dweight.write, {dbias.data, {width()}}, dbias.write, partial.data);
+                                                dweight.write, {dbias.data, {width()}}, dbias.write, partial.data,
+                                                {dadded_sums.data, {width()}}, dadded_sums.write);
   });
   return y;
 }

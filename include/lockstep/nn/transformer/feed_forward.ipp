@@ -18,13 +18,12 @@ LOCKSTEP_INLINE SequenceOf<Context> FeedForward::forward(Context& context, Seque
   first_.on_backward(context, hidden,
                      [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
 
-  auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
+  auto const y = second_.output(context, input.extent(0));
   Staging work(context);
   kernel::Linear<typename Context::Space>::template forward<nn::Operand<Context>>(
       context.stream(), work.read(hidden.value), second_.weight(work), second_.bias(work), work.write(y.value));
-  second_.on_backward(context, y, [this, hidden, slope = activated.slope, y](Context& c) {
-    second_.backward(c, hidden, y.gradient(), slope);
-  });
+  second_.on_backward(
+      context, y, [this, hidden, slope = activated.slope, y](Context& c) { second_.backward(c, hidden, y, slope); });
   return x.with(y);
 }
 

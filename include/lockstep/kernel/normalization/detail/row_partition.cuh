@@ -35,6 +35,7 @@ struct RowPartition {
 
   int width;
   int lanes;          ///< a power of two
+  int lane_bits;      ///< its logarithm: a division takes a thread 20 instructions
   bool wide;          ///< accesses of 16 bytes are possible in all matrices
   bool factors_wide;  ///< and in the vectors of parameters
 
@@ -48,8 +49,9 @@ struct RowPartition {
   [[nodiscard]] static RowPartition of(Index width, bool aligned, bool factors_aligned) noexcept {
     constexpr int held = groups * elements_per_access<Scalar>;
     auto const whole = width % elements_per_access<Scalar> == 0;
-    auto const lanes = std::bit_ceil(static_cast<unsigned>((width + held - 1) / held));
-    return {static_cast<int>(width), static_cast<int>(std::max(lanes, 4u)), whole && aligned, whole && factors_aligned};
+    auto const lanes = std::max(std::bit_ceil(static_cast<unsigned>((width + held - 1) / held)), 4u);
+    return {static_cast<int>(width), static_cast<int>(lanes), std::countr_zero(lanes), whole && aligned,
+            whole && factors_aligned};
   }
 
   /// Threads of a block: few for cooperative groups of less than a warp, so that few rows occupy many multiprocessors.
@@ -57,7 +59,13 @@ struct RowPartition {
     auto const size = static_cast<unsigned>(lanes);
     return size < warp ? 4 * warp : size == warp ? 8 * warp : size;
   }
-  [[nodiscard]] constexpr Index rows_per_block() const noexcept { return block() / static_cast<unsigned>(lanes); }
+  [[nodiscard]] constexpr Index rows_per_block() const noexcept { return block() >> lane_bits; }
+
+  /// Returns the number of this thread's group in the block, and of the groups before it in its warp.
+  [[nodiscard]] __device__ int group() const noexcept { return static_cast<int>(threadIdx.x) >> lane_bits; }
+  [[nodiscard]] __device__ int group_of_warp() const noexcept {
+    return static_cast<int>(threadIdx.x % warp) >> lane_bits;
+  }
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
@@ -104,21 +112,6 @@ class RowPart {
   /// Whether the thread has any element of the group, or this one.
   [[nodiscard]] __device__ bool has(int group) const noexcept { return first(group) < width_; }
   [[nodiscard]] __device__ bool has(int group, int j) const noexcept { return first(group) + (wide ? 0 : j) < width_; }
-
-  /// Returns bit group * size + j for each of the thread's elements that dropout keeps. Loads are waited for meanwhile.
-  __device__ unsigned kept(DroppedRow<Scalar> const& row) const noexcept {
-    if (!row.drops()) return ~0u;
-    unsigned bits = 0;
-    for_constants<groups>([&](auto g) {
-      if (has(g)) bits |= row.template kept<size>(first(g)) << (g * size);
-    });
-    return bits;
-  }
-  /// Multiplies a group's numbers by the dropout factors.
-  __device__ static void drop(int group, unsigned kept, Number scale, Numbers& x) noexcept {
-    for (int j = 0; j < size; ++j)
-      x[j] = rounded_product(x[j], (kept >> (group * size + j) & 1) != 0 ? scale : Number{0});
-  }
 
   /// Loads all groups at once. Absent elements are zero.
   __device__ void load(Scalar const* row, Held& held) const noexcept {
