@@ -16,6 +16,7 @@
 #include <lockstep/app/trainer_program.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/processors.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run/run_program.hpp>
 #include <lockstep/scaling/compared_run.hpp>
@@ -161,7 +162,7 @@ std::string csv_of(std::vector<Entry> const& entries, scaling::ComparedRun const
   std::string text =
       "run,parallel,devices,threads,samples_per_second,training_seconds,whole_seconds,speed_up,efficiency,metric,"
       "metric_value,eval_loss,first_device_bytes,other_devices_bytes,largest_process_bytes,parameters_sha256,error\n";
-  auto const exact = [](double value) { return std::isnan(value) ? std::string() : app::detail::shortest(value); };
+  auto const exact = [](double value) { return std::isnan(value) ? std::string() : shortest(value); };
   for (auto const& entry : entries) {
     text += entry.name + "," + entry.parallel + "," + std::to_string(entry.devices) + ",";
     if (entry.run && baseline) {

@@ -31,6 +31,7 @@
 #include <lockstep/core/progress.hpp>
 #include <lockstep/core/segment_plan.hpp>
 #include <lockstep/core/sha256.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/thread_pool.hpp>

@@ -101,11 +101,11 @@ TEST_CASE("an option outside of its range is refused, with name, value and rule"
   CHECK(refused({.count = 0}) == "settings: count is 0; it must be at least 1 and at most 8");
   CHECK(refused({.count = 9}) == "settings: count is 9; it must be at least 1 and at most 8");
   CHECK(refused({.steps = -1}) == "settings: steps is -1; it must be at least 0");
-  CHECK(refused({.rate = -0.5}) == "settings: rate is -0.500000; it must be at least 0, and 0 stops");
+  CHECK(refused({.rate = -0.5}) == "settings: rate is -0.5; it must be at least 0, and 0 stops");
   CHECK(refused({.rate = std::nan("")}) == "settings: rate is nan; it must be at least 0, and 0 stops");
-  CHECK(refused({.share = 1}) == "settings: share is 1.000000; it must be at least 0 and below 1");
+  CHECK(refused({.share = 1}) == "settings: share is 1; it must be at least 0 and below 1");
   CHECK(refused({.share = 0.999}) == "");
-  CHECK(refused({.norm = -1}) == "settings: norm is -1.000000; it must be at least 0");
+  CHECK(refused({.norm = -1}) == "settings: norm is -1; it must be at least 0");
 }
 
 TEST_CASE("options are set from options of equal names that have a content") {

@@ -103,10 +103,10 @@ TEST_CASE("invalid settings of Adam are refused by name") {
   auto const refused = [](Adam const& adam, char const* message) {
     CHECK_THROWS_WITH_AS(adam.check(), message, lockstep::ConfigError);
   };
-  refused({.learning_rate = -1}, "Adam: learning_rate is -1.000000; it must be a finite number of at least 0");
-  refused({.beta1 = 1}, "Adam: beta1 is 1.000000; it must be at least 0 and below 1");
-  refused({.beta2 = 1}, "Adam: beta2 is 1.000000; it must be at least 0 and below 1");
+  refused({.learning_rate = -1}, "Adam: learning_rate is -1; it must be a finite number of at least 0");
+  refused({.beta1 = 1}, "Adam: beta1 is 1; it must be at least 0 and below 1");
+  refused({.beta2 = 1}, "Adam: beta2 is 1; it must be at least 0 and below 1");
   refused({.epsilon = std::numeric_limits<double>::infinity()},
           "Adam: epsilon is inf; it must be a finite number of at least 0");
-  refused({.weight_decay = -2}, "Adam: weight_decay is -2.000000; it must be a finite number of at least 0");
+  refused({.weight_decay = -2}, "Adam: weight_decay is -2; it must be a finite number of at least 0");
 }

@@ -175,6 +175,5 @@ TEST_CASE("AdamW has PyTorch's defaults, a decay of 0.01, and follows the settin
         "beta1 = 0.900000 beta2 = 0.999000 epsilon = 0.500000 weight decay = 0.010000 untouched rows = 0.000000 ");
   CHECK(lockstep_test::heeds_groups(AdamW{}));
   CHECK_THROWS_WITH_AS(AdamW{.weight_decay = -1}.check(),
-                       "AdamW: weight_decay is -1.000000; it must be a finite number of at least 0",
-                       lockstep::ConfigError);
+                       "AdamW: weight_decay is -1; it must be a finite number of at least 0", lockstep::ConfigError);
 }

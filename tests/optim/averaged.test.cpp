@@ -121,7 +121,7 @@ TEST_CASE("its settings are its optimizer's, and its own") {
   CHECK(lockstep_test::described(averaged).find("weight decay = 0.250000") != std::string::npos);
   averaged.check();
   averaged.decay = 1;
-  CHECK_THROWS_WITH_AS(averaged.check(), "Averaged: decay is 1.000000; it must be at least 0 and below 1", ConfigError);
+  CHECK_THROWS_WITH_AS(averaged.check(), "Averaged: decay is 1; it must be at least 0 and below 1", ConfigError);
   averaged.decay = 0.9, averaged.beta1 = 2;
   CHECK_THROWS_AS(averaged.check(), ConfigError);
 }

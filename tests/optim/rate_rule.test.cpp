@@ -34,7 +34,7 @@ TEST_CASE("an invalid rate is refused with the parameter's name") {
     return std::numeric_limits<double>::infinity();
   };
   CHECK_THROWS_WITH_AS((void)below("head.bias", shape),
-                       doctest::Contains("`rates` gives -1.000000 for the parameter \"head.bias\""), ConfigError);
+                       doctest::Contains("`rates` gives -1 for the parameter \"head.bias\""), ConfigError);
   CHECK_THROWS_AS((void)none("head.bias", shape), ConfigError);
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("a custom rule follows the warm-up, with the steps of the schedule or 
   CHECK(schedule.factor(8, 8) == 0);
   CHECK(Schedule{.total_steps = 16, .rule = falls}.factor(4, 8) == 0.75);
   CHECK_THROWS_WITH_AS(static_cast<void>(schedule.factor(16, 8)),
-                       "schedule.rule gives -1.000000 for step 16 of 8; it must be a finite number of at least 0",
+                       "schedule.rule gives -1 for step 16 of 8; it must be a finite number of at least 0",
                        ConfigError);
 }
 

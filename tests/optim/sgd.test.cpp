@@ -105,7 +105,7 @@ TEST_CASE("invalid settings of SGD are refused by name") {
   auto const refused = [](SGD const& sgd, char const* message) {
     CHECK_THROWS_WITH_AS(sgd.check(), message, lockstep::ConfigError);
   };
-  refused({.learning_rate = -1}, "SGD: learning_rate is -1.000000; it must be a finite number of at least 0");
-  refused({.momentum = 1}, "SGD: momentum is 1.000000; it must be at least 0 and below 1");
-  refused({.weight_decay = -1}, "SGD: weight_decay is -1.000000; it must be a finite number of at least 0");
+  refused({.learning_rate = -1}, "SGD: learning_rate is -1; it must be a finite number of at least 0");
+  refused({.momentum = 1}, "SGD: momentum is 1; it must be at least 0 and below 1");
+  refused({.weight_decay = -1}, "SGD: weight_decay is -1; it must be a finite number of at least 0");
 }

@@ -20,6 +20,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/option_descriptor.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): its own name
 class App;
@@ -69,22 +70,22 @@ class Command {
   template <class Value>
   void add(std::string const& names, Value& value, std::type_identity_t<Value> least, std::type_identity_t<Value> most,
            std::string const& help) {
-    add(names, help + " (" + detail::range_sentence(least, most) + "; default " + detail::shortest(value) + ")",
+    add(names, help + " (" + detail::range_sentence(least, most) + "; default " + shortest(value) + ")",
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::parse_number<Value>(name, text, least, most);
         });
-    flags_.back().value = [&value] { return detail::shortest(value); };
+    flags_.back().value = [&value] { return shortest(value); };
   }
   /// Adds the flag of an optional number in [least, most].
   template <class Value>
   void add(std::string const& names, std::optional<Value>& value, std::type_identity_t<Value> least,
            std::type_identity_t<Value> most, std::string const& help) {
     add(names,
-        help + " (" + detail::range_sentence(least, most) + default_of(value ? detail::shortest(*value) : "") + ")",
+        help + " (" + detail::range_sentence(least, most) + default_of(value ? shortest(*value) : "") + ")",
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::parse_number<Value>(name, text, least, most);
         });
-    flags_.back().value = [&value] { return value ? detail::shortest(*value) : not_given; };
+    flags_.back().value = [&value] { return value ? shortest(*value) : not_given; };
   }
   /// Adds a flag of several numbers, separated by commas.
   template <class Value>
@@ -92,7 +93,7 @@ class Command {
            std::type_identity_t<Value> most, std::string const& help) {
     auto const text_of = [&value] {
       std::string text;
-      for (auto const& each : value) text += (text.empty() ? "" : ",") + detail::shortest(each);
+      for (auto const& each : value) text += (text.empty() ? "" : ",") + shortest(each);
       return text;
     };
     add(

@@ -27,6 +27,7 @@
 #include <lockstep/app/precision.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/progress.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -12,6 +11,7 @@
 
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/core/utf8.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
@@ -54,9 +54,7 @@ class Writer {
     if (!std::isfinite(value))
       throw DataError("json: " + where() + " is " + (std::isnan(value) ? "nan" : "infinite") +
                       ", which JSON cannot hold; leave it out or write null");
-    char buffer[64];
-    auto const end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-    std::string number(buffer, end);
+    auto number = shortest(value);
     if (number.find_first_of(".e") == std::string::npos) number += ".0";
     return plain(number);
   }

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/option_descriptor.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
-namespace detail {
-
-template <class Number>
-std::string shortest_number(Number number) {
-  char text[64];
-  return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-
-}  // namespace detail
-
 LOCKSTEP_COLD_INLINE std::string OptionVariable::text() const {
   auto const content = read();
   if (auto const* const text = content.text()) return *text;
-  if (auto const* const number = content.number()) return detail::shortest_number(*number);
+  if (auto const* const number = content.number()) return shortest(*number);
   auto const* const integer = content.integer();
   if (!integer) return {};
   for (auto const& word : words_)
@@ -45,11 +35,10 @@ LOCKSTEP_COLD_INLINE void OptionList::check_ranges() const {
     auto const& [least, most, below, rule] = option.range;
     if (std::isinf(least) && std::isinf(most)) continue;  // a NaN passes, too
     if (value >= least && (below ? value < most : value <= most)) continue;
-    auto const limits =
-        "at least " + detail::shortest_number(least) +
-        (std::isinf(most) ? "" : (below ? " and below " : " and at most ") + detail::shortest_number(most));
+    auto const limits = "at least " + shortest(least) +
+                        (std::isinf(most) ? "" : (below ? " and below " : " and at most ") + shortest(most));
     throw ConfigError(std::string(owner_) + ": " + std::string(option.name) + " is " +
-                      (integer ? std::to_string(*integer) : std::to_string(value)) + "; it must be " +
+                      (integer ? std::to_string(*integer) : shortest(value)) + "; it must be " +
                       (rule.empty() ? limits : std::string(rule)));
   }
 }

@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/regular_file.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
@@ -44,7 +45,7 @@ class SentencePiece {
         std::unordered_map<std::string, std::string>{{"model_type", "unigram"},
                                                      {"vocab_size", std::to_string(options.vocabulary)},
                                                      {"hard_vocab_limit", "false"},
-                                                     {"character_coverage", std::to_string(options.character_coverage)},
+                                                     {"character_coverage", shortest(options.character_coverage)},
                                                      {"pad_id", "0"},
                                                      {"bos_id", "1"},
                                                      {"eos_id", "2"},

@@ -9,6 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
@@ -26,7 +27,7 @@ struct DropoutMask {
   /// @throws ConfigError unless 0 <= probability < 1
   [[nodiscard]] static DropoutMask of(std::uint64_t key, double probability) {
     expect<ConfigError>(probability >= 0 && probability < 1, [&] {
-      return "dropout: probability " + std::to_string(probability) + "; it must be in [0, 1); 0 turns it off";
+      return "dropout: probability " + shortest(probability) + "; it must be in [0, 1); 0 turns it off";
     });
     auto const rounded = static_cast<std::uint32_t>(std::lround(probability * steps));
     return {key, std::min(rounded, steps - 1)};

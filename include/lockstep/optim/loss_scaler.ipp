@@ -4,6 +4,7 @@
 #include <string>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
@@ -13,8 +14,8 @@ namespace detail {
 inline void check_power_of_two(char const* name, double value, double from, double to) {
   bool const is_power = (std::bit_cast<std::uint64_t>(value) << 12) == 0;
   if (is_power && value >= from && value <= to) return;
-  throw ConfigError("LossScaler: " + std::string(name) + " is " + std::to_string(value) +
-                    "; it must be a power of two " + (to < 1 ? "from 2^-64 to 1/2" : "from 1 to 2^64"));
+  throw ConfigError("LossScaler: " + std::string(name) + " is " + shortest(value) + "; it must be a power of two " +
+                    (to < 1 ? "from 2^-64 to 1/2" : "from 1 to 2^64"));
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
@@ -39,7 +40,7 @@ struct Schedule {
     if (rule) {
       auto const factor = rule(step, steps);
       if (factor >= 0 && std::isfinite(factor)) return factor;
-      throw ConfigError("schedule.rule gives " + std::to_string(factor) + " for step " + std::to_string(step) + " of " +
+      throw ConfigError("schedule.rule gives " + shortest(factor) + " for step " + std::to_string(step) + " of " +
                         std::to_string(steps) + "; it must be a finite number of at least 0");
     }
     auto const length = static_cast<double>(std::max<Index>(1, steps - warmup_steps));

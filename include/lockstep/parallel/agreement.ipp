@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/parallel/agreement.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
@@ -9,11 +10,7 @@ LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, std::string_vie
   text_.append(value).push_back('\0');
 }
 
-LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  add(field, text);
-}
+LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, double value) { add(field, shortest(value)); }
 
 LOCKSTEP_COLD_INLINE void Agreement::add(OptionList const& options) {
   for (auto const& [name, variable, range, field, recorded, flag] : options) {

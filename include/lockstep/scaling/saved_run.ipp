@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
@@ -119,7 +120,7 @@ LOCKSTEP_INLINE Index SavedRun::positive(json::Value const& run, char const* nam
 LOCKSTEP_INLINE double SavedRun::bytes(json::Value const& bucket, char const* name) {
   auto const value = bucket.at(name).number();
   if (!(value >= 0 && value < 1e15))
-    throw DataError("\"" + std::string(name) + "\" is " + std::to_string(value) + "; must be from 0 to 10^15");
+    throw DataError("\"" + std::string(name) + "\" is " + shortest(value) + "; must be from 0 to 10^15");
   return value;
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("keys of configuration files, with synonyms, follow from descriptors")
 
 TEST_CASE("checks, the comparison between ranks and run.json follow from descriptors") {
   SweepOptions wrong{.momentum = 1};
-  CHECK_THROWS_WITH_AS(describe(wrong).check_ranges(), "sweep: momentum is 1.000000; it must be at least 0 and below 1",
+  CHECK_THROWS_WITH_AS(describe(wrong).check_ranges(), "sweep: momentum is 1; it must be at least 0 and below 1",
                        ConfigError);
 
   auto const differs = [](auto change, std::string const& says) {

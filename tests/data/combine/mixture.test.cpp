@@ -80,7 +80,7 @@ TEST_CASE("invalid mixtures are refused") {
   CHECK(make({part}, {5}) == 10);
   CHECK_THROWS_WITH_AS(make({}, {}), doctest::Contains("0 datasets and 0 weights"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part}, {1, 2}), doctest::Contains("1 datasets and 2 weights"), ConfigError);
-  CHECK_THROWS_WITH_AS(make({part, part}, {1, 0}), doctest::Contains("weight 1 is 0.0"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part, part}, {1, 0}), doctest::Contains("weight 1 is 0;"), ConfigError);
   CHECK_THROWS_AS(make({part, part}, {1, std::nan("")}), ConfigError);
   CHECK_THROWS_WITH_AS(make({part, part}, {1e308, 1e308}), doctest::Contains("sum of the weights is inf"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part, part}, {1, 1e-6}), doctest::Contains("less than a thousandth"), ConfigError);

@@ -142,7 +142,7 @@ TEST_CASE("an invalid target is named with its place, except in padding") {
     } catch (RowError const& error) {
       CHECK(std::string(error.what()) ==
             "binary_cross_entropy_with_logits: element 2 of token 1 of row 2 of the batch has target " +
-                std::to_string(wrong) + ", outside [0, 1]; give 0 or 1, or the probability of 1");
+                shortest(wrong) + ", outside [0, 1]; give 0 or 1, or the probability of 1");
       CHECK(error.row() == 2);
     }
   }

@@ -100,7 +100,7 @@ TEST_CASE("the factor stays at its maximum, and can decrease again") {
 TEST_CASE("an invalid initial value is refused") {
   CHECK_THROWS_WITH_AS(
       nn::LogitScale({.start = 200}),
-      "LogitScale: the factor starts at 200.000000 and its max is 100.000000; it must start above 0 and not above its "
+      "LogitScale: the factor starts at 200 and its max is 100; it must start above 0 and not above its "
       "max",
       lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LogitScale({.start = 0}), lockstep::ConfigError);

@@ -42,5 +42,5 @@ TEST_CASE("a slope below 0 is refused") {
     return nn::leaky_relu(context, x, -0.5);
   };
   CHECK_THROWS_WITH_AS(static_cast<void>(run<float>(NoParameters{}, 5, {}, negative_slope, 1)),
-                       "leaky_relu: the slope is -0.500000; it must be 0 or more", lockstep::ConfigError);
+                       "leaky_relu: the slope is -0.5; it must be 0 or more", lockstep::ConfigError);
 }

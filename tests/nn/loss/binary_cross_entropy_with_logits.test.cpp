@@ -41,11 +41,11 @@ TEST_CASE("binary_cross_entropy_with_logits: a positive weight for each label") 
 TEST_CASE("binary_cross_entropy_with_logits: invalid weights and targets are refused") {
   for (double wrong : {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     CHECK(loss_check::refusal<ConfigError>(loss_check::Model(loss_check::batch, 5, with(wrong)))
-              .starts_with("binary_cross_entropy_with_logits: positive_weight is " + std::to_string(wrong)));
+              .starts_with("binary_cross_entropy_with_logits: positive_weight is " + shortest(wrong)));
   for (float wrong : {-1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     CHECK(loss_check::refusal<ConfigError>(
               loss_check::Model(loss_check::batch, 5, with(std::vector<float>{1, 1, 1, wrong, 1})))
-              .starts_with("binary_cross_entropy_with_logits: positive_weights[3] is " + std::to_string(wrong)));
+              .starts_with("binary_cross_entropy_with_logits: positive_weights[3] is " + shortest(wrong)));
   for (std::size_t count : {1u, 4u, 6u})
     CHECK(
         loss_check::refusal<ShapeError>(loss_check::Model(loss_check::batch, 5, with(std::vector<float>(count, 2)))) ==
@@ -56,7 +56,7 @@ TEST_CASE("binary_cross_entropy_with_logits: invalid weights and targets are ref
     return nn::binary_cross_entropy_with_logits(context, x, target, {.positive_weight = 3, .positive_weights = each});
   };
   CHECK(loss_check::refusal<ConfigError>(loss_check::Model(loss_check::batch, 5, both)) ==
-        "binary_cross_entropy_with_logits: positive_weight is 3.000000 and there are 5 positive_weights; give one for "
+        "binary_cross_entropy_with_logits: positive_weight is 3 and there are 5 positive_weights; give one for "
         "all labels or one for each, not both");
   loss_check::Model model(loss_check::batch, 5, with(1));
   model.target[4 * 5 * 2 + 3] = 2;

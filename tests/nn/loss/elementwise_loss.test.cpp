@@ -67,7 +67,7 @@ TEST_CASE("elementwise_loss: an absent target is refused, unless factors give th
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, nn::weighted(column, by_others))),
       doctest::Contains("log_cosh: row 1 of the batch has no value: its std::optional is empty, and training would use "
-                        "0.000000; nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves"),
+                        "0; nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves"),
       RowError);
 }
 

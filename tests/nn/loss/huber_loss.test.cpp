@@ -28,5 +28,5 @@ TEST_CASE("huber_loss: value, weight and gradients") {
 TEST_CASE("huber_loss: a delta that is not positive is refused") {
   for (double wrong : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
     CHECK(loss_check::refusal<ConfigError>(loss_check::Model(loss_check::batch, 5, with(wrong))) ==
-          "huber_loss: delta is " + std::to_string(wrong) + "; it must be positive, and 1 is usual");
+          "huber_loss: delta is " + shortest(wrong) + "; it must be positive, and 1 is usual");
 }

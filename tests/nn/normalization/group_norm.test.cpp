@@ -102,7 +102,7 @@ TEST_CASE("an empty batch or empty images give gradients of zero") {
 
 TEST_CASE("invalid inputs are refused") {
   CHECK_THROWS_WITH_AS(nn::GroupNorm(0, 4),
-                       "GroupNorm: 0 groups, 4 channels and epsilon 0.000010; groups and channels must be at least 1, "
+                       "GroupNorm: 0 groups, 4 channels and epsilon 1e-05; groups and channels must be at least 1, "
                        "epsilon above 0",
                        ConfigError);
   CHECK_THROWS_WITH_AS(nn::GroupNorm(3, 4),

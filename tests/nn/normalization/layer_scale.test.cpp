@@ -89,7 +89,7 @@ TEST_CASE("invalid inputs are refused") {
         "LayerScale layer: the input is [4, 4] and weight is [5]; the input needs 5 columns");
   CHECK_THROWS_WITH_AS(
       nn::LayerScale(0),
-      "LayerScale: 0 channels and the initial value 0.000001; there must be at least 1 channel, and the initial "
+      "LayerScale: 0 channels and the initial value 1e-06; there must be at least 1 channel, and the initial "
       "value must be finite",
       lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LayerScale(4, std::numeric_limits<double>::infinity()), lockstep::ConfigError);

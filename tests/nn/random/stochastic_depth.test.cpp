@@ -96,8 +96,8 @@ TEST_CASE("stochastic depth: every application draws again") {
 }
 
 TEST_CASE("stochastic depth: invalid probabilities, and samples without positions, are refused") {
-  CHECK_THROWS_WITH_AS(nn::StochasticDepth(1),
-                       "StochasticDepth: probability 1.000000; it must be in [0, 1); 0 turns it off", ConfigError);
+  CHECK_THROWS_WITH_AS(nn::StochasticDepth(1), "StochasticDepth: probability 1; it must be in [0, 1); 0 turns it off",
+                       ConfigError);
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   nn::Pass(context).begin_step();

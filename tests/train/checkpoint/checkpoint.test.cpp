@@ -629,7 +629,7 @@ TEST_CASE("impossible progress is refused with file, name and value") {
   };
   edited("\"seed\":\"5\"", "\"seed\":\"x\"", "seed is x");
   edited("\"loss_scale\":2.0", "\"loss_scale\":0", "loss_scale is 0");  // 0 would mean no scale
-  edited("\"loss_scale\":2.0", "\"loss_scale\":1e300", "loss_scale is 1000000");
+  edited("\"loss_scale\":2.0", "\"loss_scale\":1e300", "loss_scale is 1e+300");
   // not 3, although it has its bits
   edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");
   edited("\"reproducible\":4", "\"reproducible\":4294967300", "reproducible is 4294967300");

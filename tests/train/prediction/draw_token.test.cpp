@@ -63,11 +63,10 @@ TEST_CASE("the first of equally likely tokens has precedence, and impossible one
 }
 
 TEST_CASE("options out of range and NaN are errors") {
-  CHECK_THROWS_WITH_AS(
-      drawn(0, {.temperature = -1}),
-      "draw_token: temperature -1.000000, top_k 0, top_p 1.000000; the first two must be at least 0, and "
-      "top_p in (0, 1]",
-      ConfigError);
+  CHECK_THROWS_WITH_AS(drawn(0, {.temperature = -1}),
+                       "draw_token: temperature -1, top_k 0, top_p 1; the first two must be at least 0, and "
+                       "top_p in (0, 1]",
+                       ConfigError);
   CHECK_THROWS_AS(drawn(0, {.top_p = 0}), ConfigError);
   CHECK_THROWS_AS(drawn(0, {.top_k = -1}), ConfigError);
   std::array<float, 2> const bad{0, std::numeric_limits<float>::quiet_NaN()};

@@ -26,10 +26,9 @@ TEST_CASE("invalid options are refused before any training") {
   };
   refuses({.epochs = -1}, "fit: epochs is -1; it must be at least 0");
   refuses({.accumulation = 0}, "fit: accumulation is 0; it must be at least 1");
-  refuses({.clip_norm = -1}, "fit: clip_norm is -1.000000; it must be at least 0, and 0 does not clip");
+  refuses({.clip_norm = -1}, "fit: clip_norm is -1; it must be at least 0, and 0 does not clip");
   refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
-  refuses({.schedule = {.min_factor = 1.5}},
-          "fit: schedule.min_factor is 1.500000; it must be at least 0 and at most 1");
+  refuses({.schedule = {.min_factor = 1.5}}, "fit: schedule.min_factor is 1.5; it must be at least 0 and at most 1");
   refuses({.schedule = {.min_factor = 0.5}}, doctest::Contains("only cosine and linear end there"));
   refuses({.schedule = {.kind = optim::Schedule::Kind::linear,
                         .min_factor = 0.5,
@@ -52,10 +51,10 @@ TEST_CASE("invalid options are refused before any training") {
     CHECK_THROWS_WITH_AS(wrong.fit(loader), sentence, ConfigError);
   };
   refuses_optimizer(optim::SGD{.learning_rate = -0.1},
-                    "SGD: learning_rate is -0.100000; it must be a finite number of at least 0");
+                    "SGD: learning_rate is -0.1; it must be a finite number of at least 0");
   refuses_optimizer(optim::SGD{.learning_rate = INFINITY},
                     "SGD: learning_rate is inf; it must be a finite number of at least 0");
-  refuses_optimizer(optim::AdamW{.beta1 = 1.5}, "AdamW: beta1 is 1.500000; it must be at least 0 and below 1");
+  refuses_optimizer(optim::AdamW{.beta1 = 1.5}, "AdamW: beta1 is 1.5; it must be at least 0 and below 1");
   refuses_optimizer(optim::AdamW{.weight_decay = std::nan("")},
                     "AdamW: weight_decay is nan; it must be a finite number of at least 0");
 }

@@ -329,8 +329,7 @@ TEST_CASE("patience and plateau take the least improvement, and the best evaluat
   for (auto const& each : record.evaluations) CHECK(each.best);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{held_out}, {.epochs = 1, .min_delta = 1}),
-                       doctest::Contains("min_delta is 1.000000, and neither patience nor plateau.patience"),
-                       ConfigError);
+                       doctest::Contains("min_delta is 1, and neither patience nor plateau.patience"), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{held_out}, {.epochs = 1, .patience = 1, .min_delta = -1}),
                        doctest::Contains("min_delta is -1"), ConfigError);
 }
@@ -545,7 +544,7 @@ TEST_CASE("the learning rate falls if evaluations stop improving, after the sche
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.plateau = {.patience = 3}}),
                        doctest::Contains("plateau.patience is 3, and there is no evaluation to wait for"), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again}, {.plateau = {.patience = 3, .factor = 1}}),
-                       doctest::Contains("plateau.factor is 1.000000; it must be at least 0 and below 1"), ConfigError);
+                       doctest::Contains("plateau.factor is 1; it must be at least 0 and below 1"), ConfigError);
 }
 
 TEST_CASE("gradients are timed from the arrival of the step's batch") {
@@ -955,11 +954,11 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
   data::DataLoader none{
       data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
   Trainer counts_none{Forgetful{{}, 2}, sgd(), parallel::SingleDevice{.threads = 1}};
-  CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("have the sum 0.000000 and the weight 0"), Error);
+  CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("have the sum 0 and the weight 0"), Error);
 }
 
 TEST_CASE("an evaluation with zero weight is refused, not reported as a loss of 0") {
-  auto const message = "evaluate: the losses over 8 samples have the sum 0.000000 and the weight 0";
+  auto const message = "evaluate: the losses over 8 samples have the sum 0 and the weight 0";
   auto const evaluated = [&](auto policy) {
     auto loader = line::loader(8, 4);
     Trainer trainer{Forgetful{{}, 2}, sgd(), std::move(policy)};
@@ -1207,6 +1206,6 @@ TEST_CASE("in float32 nothing is scaled, and a scaler out of range is refused if
   CHECK_FALSE(record.loss_scale);
   CHECK(recorder.steps[0].loss_scale == 0);
   Trainer half{nn::InFloat16{Affine{}}, sgd(), parallel::SingleDevice{.threads = 1}};
-  CHECK_THROWS_WITH_AS(half.fit(loader, {.loss_scaler = {.start = 3}}), doctest::Contains("LossScaler: start is 3.0"),
+  CHECK_THROWS_WITH_AS(half.fit(loader, {.loss_scaler = {.start = 3}}), doctest::Contains("LossScaler: start is 3;"),
                        ConfigError);
 }

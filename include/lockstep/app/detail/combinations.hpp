@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
-#include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/app/detail/combinations.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
@@ -50,10 +51,8 @@ LOCKSTEP_INLINE void Combinations::check_gradient_wire() {
 
 LOCKSTEP_INLINE void Combinations::check_bucket_cap() {
   if (!options_.bucket_cap_mb || options_.parallel == Parallel::ddp) return;
-  std::ostringstream megabytes;
-  megabytes << *options_.bucket_cap_mb;
   refuse("--bucket-cap-mb", &Options::bucket_cap_mb, {},
-         "--bucket-cap-mb " + megabytes.str() + " with --parallel " + name(options_.parallel) +
+         "--bucket-cap-mb " + shortest(*options_.bucket_cap_mb) + " with --parallel " + name(options_.parallel) +
              ": only ranks send gradients; use --parallel ddp, or leave it out");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/app/detail/given_flags.hpp>
 #include <lockstep/app/detail/parse_number.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

@@ -12,16 +12,9 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
-
-/// Returns the shortest string that reads back as an equal number.
-template <class Value>
-[[nodiscard]] std::string shortest(Value value) {
-  char text[64];
-  auto const end = std::to_chars(text, text + sizeof text, value).ptr;
-  return {text, end};
-}
 
 template <class Value>
 [[nodiscard]] std::string range_sentence(Value least, Value most) {

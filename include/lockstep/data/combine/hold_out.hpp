@@ -12,6 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/combine/subset.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/samples_by_class.hpp>
@@ -28,7 +29,7 @@ struct HeldOut {
 namespace detail {
 inline void check_fraction(double fraction) {
   if (!(fraction > 0 && fraction < 1))
-    throw ConfigError("hold_out: the fraction is " + std::to_string(fraction) + "; it must be between 0 and 1");
+    throw ConfigError("hold_out: the fraction is " + shortest(fraction) + "; it must be between 0 and 1");
 }
 
 /// Chooses which of `units` units are held out: ceil(fraction * units), but never all.

@@ -12,6 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/dataset_list.hpp>
 #include <lockstep/data/detail/forwarding.hpp>
@@ -46,7 +47,7 @@ class Mixture {
     double total = 0;
     for (std::size_t d = 0; d < datasets.size(); ++d) {
       require(weights[d] > 0 && std::isfinite(weights[d]),
-              "weight " + std::to_string(d) + " is " + std::to_string(weights[d]) + "; it must be positive and finite");
+              "weight " + std::to_string(d) + " is " + shortest(weights[d]) + "; it must be positive and finite");
       require(datasets[d].size() > 0, "dataset " + std::to_string(d) + " is empty; leave it out");
       total += weights[d];
       if (samples == 0) size_ += datasets[d].size();

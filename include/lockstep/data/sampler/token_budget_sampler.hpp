@@ -14,6 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -138,7 +139,7 @@ struct TokenBudgetSampler {
             std::to_string(lengths.size()) + " lengths for " + std::to_string(dataset.size()) +
                 " samples; give the length of each sample");
     require(tokens >= 1, "tokens is " + std::to_string(tokens) + "; it must be at least 1");
-    require(spread >= 0 && spread <= 1, "spread is " + std::to_string(spread) + "; it must be within [0, 1]");
+    require(spread >= 0 && spread <= 1, "spread is " + shortest(spread) + "; it must be within [0, 1]");
     constexpr Index limit = std::numeric_limits<std::int32_t>::max();
     require(min_batches >= 1 && min_batches <= limit,
             "min_batches is " + std::to_string(min_batches) + "; it must be within [1, 2^31)");

@@ -13,6 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/detail/table_cache.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
 
@@ -166,8 +167,8 @@ struct WeightedSampler {
     double total = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (!(weights[i] >= 0 && std::isfinite(weights[i]))) {
-        throw ConfigError("WeightedSampler: the weight of sample " + std::to_string(i) + " is " +
-                          std::to_string(weights[i]) + "; weights are finite and at least 0");
+        throw ConfigError("WeightedSampler: the weight of sample " + std::to_string(i) + " is " + shortest(weights[i]) +
+                          "; weights are finite and at least 0");
       }
       positive += weights[i] > 0;
       total += weights[i];

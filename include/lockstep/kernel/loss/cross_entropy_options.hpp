@@ -9,6 +9,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/core/tensor_view.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
@@ -62,12 +63,12 @@ struct CrossEntropyOptions {
       for (Index c = 0; c < weights; ++c) {
         auto const weight = class_weights[static_cast<std::size_t>(c)];
         expect<ConfigError>(weight >= 0 && std::isfinite(weight), [&] {
-          return "cross_entropy: the weight of class " + std::to_string(c) + " is " + std::to_string(weight) +
+          return "cross_entropy: the weight of class " + std::to_string(c) + " is " + shortest(weight) +
                  "; each must be at least 0 and finite, even for a class without samples";
         });
       }
     expect<ConfigError>(label_smoothing >= 0 && label_smoothing <= 1, [&] {
-      return "cross_entropy: label smoothing is " + std::to_string(label_smoothing) +
+      return "cross_entropy: label smoothing is " + shortest(label_smoothing) +
              "; it must be in [0, 1]; 0 turns it off";
     });
   }

@@ -7,6 +7,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/write_each.hpp>
@@ -127,7 +128,7 @@ struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
       auto const row = layout.row_of(slot), token = slot - layout.start(row);
       throw RowError(std::string(Rule::name) + ": element " + std::to_string(i % width) +
                          (layout.length > 1 ? " of token " + std::to_string(token) : std::string()) + " of row " +
-                         std::to_string(row) + " of the batch has target " + std::to_string(target.data[i]) + ", " +
+                         std::to_string(row) + " of the batch has target " + shortest(target.data[i]) + ", " +
                          Rule::targets,
                      row);
     }

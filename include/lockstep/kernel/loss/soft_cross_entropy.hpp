@@ -7,6 +7,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
@@ -115,7 +116,7 @@ struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
         if ((share >= 0 && std::isfinite(share)) || !layout.is_token(r)) continue;
         auto const row = layout.row_of(r);
         throw RowError("cross_entropy: row " + std::to_string(row) + " of the batch gives class " + std::to_string(c) +
-                           " the share " + std::to_string(share) +
+                           " the share " + shortest(share) +
                            "; shares must be finite and at least 0, and the shares of a row normally sum to 1",
                        row);
       }

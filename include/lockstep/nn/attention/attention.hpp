@@ -9,6 +9,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/attention/attention.hpp>
 #include <lockstep/kernel/attention/rotary.hpp>
 #include <lockstep/nn/autograd/context.hpp>
@@ -168,7 +169,7 @@ class MultiHeadAttention {
     using Kernel = kernel::Rotary<typename Context::Space>;
     if (rotary_base_ == 0) return {};
     expect<ConfigError>(x.tokens.value.data == memory.tokens.value.data, [&] {
-      return name() + ": rotary_base is " + std::to_string(rotary_base_) +
+      return name() + ": rotary_base is " + shortest(rotary_base_) +
              ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
     });
     Index first = 0;

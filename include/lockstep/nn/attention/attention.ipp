@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/attention/attention.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -18,7 +19,7 @@ LOCKSTEP_INLINE MultiHeadAttention::MultiHeadAttention(Options const& options)
       dropout_(options.dropout) {
   if (rotary_base_ == 0) return;
   expect<ConfigError>(rotary_base_ > 1 && std::isfinite(rotary_base_), [&] {
-    return "MultiHeadAttention: rotary_base is " + std::to_string(rotary_base_) +
+    return "MultiHeadAttention: rotary_base is " + shortest(rotary_base_) +
            "; it must be above 1, such as 10000, or 0 for none";
   });
   expect<ShapeError>(head_width_ % 2 == 0, [&] {

@@ -6,6 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/elementwise/learned_scale.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
@@ -35,8 +36,8 @@ class LogitScale {
   explicit LogitScale(LogitScaleOptions const& options)
       : scale_{{}, Initializer::constant(std::log(options.start))}, factor_{options.max, std::log(options.max)} {
     expect<ConfigError>(0 < options.start && options.start <= options.max && std::isfinite(options.max), [&] {
-      return "LogitScale: the factor starts at " + std::to_string(options.start) + " and its max is " +
-             std::to_string(options.max) + "; it must start above 0 and not above its max";
+      return "LogitScale: the factor starts at " + shortest(options.start) + " and its max is " +
+             shortest(options.max) + "; it must start above 0 and not above its max";
     });
   }
 

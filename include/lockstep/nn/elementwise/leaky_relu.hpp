@@ -5,6 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/elementwise.hpp>
@@ -18,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> leaky_relu(Context& context, VariableOf<Context, Rank> x, double slope = 0.01) {
   expect<ConfigError>(slope >= 0,
-                      [&] { return "leaky_relu: the slope is " + std::to_string(slope) + "; it must be 0 or more"; });
+                      [&] { return "leaky_relu: the slope is " + shortest(slope) + "; it must be 0 or more"; });
   detail::Elementwise<kernel::LeakyRelu, Context, Rank> const operation(context, x, {slope});
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();

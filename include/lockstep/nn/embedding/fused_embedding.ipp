@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -21,7 +22,7 @@ LOCKSTEP_INLINE FusedEmbedding::FusedEmbedding(Options const& options)
              std::to_string(m);
     });
   expect<ConfigError>(options.epsilon > 0, [&] {
-    return "FusedEmbedding: epsilon is " + std::to_string(options.epsilon) + "; it must be above 0";
+    return "FusedEmbedding: epsilon is " + shortest(options.epsilon) + "; it must be above 0";
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
 
@@ -38,7 +39,7 @@ template <class Context, class Prediction, class Target>
                                                                BinaryCrossEntropyOptions const& options = {}) {
   auto const check = [](double weight, auto const& name) {
     expect<ConfigError>(std::isfinite(weight) && weight >= 0, [&] {
-      return "binary_cross_entropy_with_logits: " + name() + " is " + std::to_string(weight) +
+      return "binary_cross_entropy_with_logits: " + name() + " is " + shortest(weight) +
              "; it must be finite and at least 0, and is often the number of negatives divided by the number of "
              "positives";
     });
@@ -48,7 +49,7 @@ template <class Context, class Prediction, class Target>
   for (std::size_t i = 0; i < each.size(); ++i)
     check(static_cast<double>(each[i]), [i] { return "positive_weights[" + std::to_string(i) + "]"; });
   expect<ConfigError>(each.empty() || options.positive_weight == 1, [&] {
-    return "binary_cross_entropy_with_logits: positive_weight is " + std::to_string(options.positive_weight) +
+    return "binary_cross_entropy_with_logits: positive_weight is " + shortest(options.positive_weight) +
            " and there are " + std::to_string(each.size()) +
            " positive_weights; give one for all labels or one for each, not both";
   });

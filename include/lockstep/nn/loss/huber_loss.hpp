@@ -4,6 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
 
@@ -27,7 +28,7 @@ template <detail::IsContext Context, class Prediction, class Target>
                                          HuberLossOptions const& options = {}) {
   detail::expect_no_labels<Target>();
   expect<ConfigError>(options.delta > 0, [&] {
-    return "huber_loss: delta is " + std::to_string(options.delta) + "; it must be positive, and 1 is usual";
+    return "huber_loss: delta is " + shortest(options.delta) + "; it must be positive, and 1 is usual";
   });
   return elementwise_loss(context, kernel::HuberLoss{options.delta}, prediction, target, options.factor);
 }

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/normalization/batch_norm.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
@@ -57,8 +58,8 @@ class BatchNorm : public detail::ChannelNorm {
         running_variance_{{channels}, Initializer::constant(1)},
         options_(options) {
     expect<ConfigError>(channels >= 1 && options.epsilon > 0 && options.momentum >= 0 && options.momentum <= 1, [&] {
-      return "BatchNorm: " + std::to_string(channels) + " channels, epsilon " + std::to_string(options.epsilon) +
-             ", momentum " + std::to_string(options.momentum) +
+      return "BatchNorm: " + std::to_string(channels) + " channels, epsilon " + shortest(options.epsilon) +
+             ", momentum " + shortest(options.momentum) +
              "; channels must be at least 1, epsilon above 0 and momentum in [0, 1]";
     });
     check_activation("BatchNorm", options.activation);

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/normalization/group_norm.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
@@ -40,7 +41,7 @@ class GroupNorm : public detail::ChannelNorm {
       : ChannelNorm(channels), groups_(groups), options_(options) {
     expect<ConfigError>(groups >= 1 && channels >= 1 && options.epsilon > 0, [&] {
       return "GroupNorm: " + std::to_string(groups) + " groups, " + std::to_string(channels) +
-             " channels and epsilon " + std::to_string(options.epsilon) +
+             " channels and epsilon " + shortest(options.epsilon) +
              "; groups and channels must be at least 1, epsilon above 0";
     });
     expect<ShapeError>(channels % groups == 0, [&] {

@@ -5,6 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/normalization/l2_normalize.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
@@ -29,8 +30,7 @@ template <class Context>
   using Real = typename Context::Real;
   using Kernel = kernel::L2Normalize<typename Context::Space>;
   expect<ConfigError>(options.epsilon > 1e-30, [&] {
-    return "l2_normalize: epsilon is " + std::to_string(options.epsilon) +
-           "; it must be above 1e-30, and 1e-12 is usual";
+    return "l2_normalize: epsilon is " + shortest(options.epsilon) + "; it must be above 1e-30, and 1e-12 is usual";
   });
   auto const epsilon = static_cast<Real>(options.epsilon);
   auto const y = context.template variable<2>(x.value.extent);

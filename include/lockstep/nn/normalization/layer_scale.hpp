@@ -6,6 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/elementwise/channel_scale.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
@@ -25,7 +26,7 @@ class LayerScale {
   /// @throws ConfigError unless channels is at least 1 and start is finite
   explicit LayerScale(Index channels, double start = 1e-6) : weight_{{channels}, Initializer::constant(start)} {
     expect<ConfigError>(channels >= 1 && std::isfinite(start), [&] {
-      return "LayerScale: " + std::to_string(channels) + " channels and the initial value " + std::to_string(start) +
+      return "LayerScale: " + std::to_string(channels) + " channels and the initial value " + shortest(start) +
              "; there must be at least 1 channel, and the initial value must be finite";
     });
   }

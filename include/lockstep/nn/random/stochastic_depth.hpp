@@ -5,6 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/random/sample_dropout.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
@@ -49,7 +50,7 @@ class StochasticDepth {
  private:
   [[nodiscard]] static double checked(double probability) {
     expect<ConfigError>(probability >= 0 && probability < 1, [&] {
-      return "StochasticDepth: probability " + std::to_string(probability) + "; it must be in [0, 1); 0 turns it off";
+      return "StochasticDepth: probability " + shortest(probability) + "; it must be in [0, 1); 0 turns it off";
     });
     return probability;
   }

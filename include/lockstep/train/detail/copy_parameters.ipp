@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -9,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 LOCKSTEP_INLINE void copy_parameters(NamedTensors<float const> const& from, NamedTensors<float> const& to,
                                      std::string_view prefix, std::string_view in_other, double share) {
   if (!(share >= 0 && share <= 1))
-    throw ConfigError("copy_parameters: the share is " + std::to_string(share) +
+    throw ConfigError("copy_parameters: the share is " + shortest(share) +
                       "; it must be at least 0, which copies nothing, and at most 1, which copies all");
   struct Found {
     nn::ParameterLayout::Entry const* entry;

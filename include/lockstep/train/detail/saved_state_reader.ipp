@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/detail/saved_state_reader.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -24,7 +25,7 @@ LOCKSTEP_COLD_INLINE Index SavedStateReader::within(char const* name, Index valu
 
 LOCKSTEP_COLD_INLINE double SavedStateReader::non_negative(char const* name) const {
   auto const number = value_.at(name).number();
-  if (!(number >= 0) || !std::isfinite(number)) refuse(name, std::to_string(number));
+  if (!(number >= 0) || !std::isfinite(number)) refuse(name, shortest(number));
   return number;
 }
 
@@ -41,7 +42,7 @@ LOCKSTEP_COLD_INLINE optim::LossScaler::State SavedStateReader::loss_scale(Index
   auto const number = value_.at("loss_scale").number();
   int exponent = 0;
   bool const is_scale = number >= Scaler::least && number <= Scaler::most && std::frexp(number, &exponent) == 0.5;
-  if (!is_scale && !(number == 0 && zero == ZeroScale::unscaled)) refuse("loss_scale", std::to_string(number));
+  if (!is_scale && !(number == 0 && zero == ZeroScale::unscaled)) refuse("loss_scale", shortest(number));
   Scaler::State state;
   state.scale = static_cast<float>(number);
   state.good_steps = integer<decltype(state.good_steps)>("good_steps", 0, steps);

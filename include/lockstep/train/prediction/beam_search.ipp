@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/prediction/beam_search.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 LOCKSTEP_INLINE void BeamSearchOptions::check() const {
   auto const require = [](bool holds, char const* name, auto value, char const* rule) {
-    expect<ConfigError>(holds, [&] {
-      return std::string("beam search: ") + name + " is " + std::to_string(value) + "; it must be " + rule;
-    });
+    expect<ConfigError>(
+        holds, [&] { return std::string("beam search: ") + name + " is " + shortest(value) + "; it must be " + rule; });
   };
   require(beam >= 1, "beam", beam, "at least 1");
   require(max_length >= 1, "max_length", max_length, "at least 1");

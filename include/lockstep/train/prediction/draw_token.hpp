@@ -12,6 +12,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/prediction/predicted_class.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -25,8 +26,8 @@ struct DrawOptions {
   /// @throws ConfigError for an option out of range
   void check() const {
     expect<ConfigError>(temperature >= 0 && std::isfinite(temperature) && top_k >= 0 && top_p > 0 && top_p <= 1, [&] {
-      return "draw_token: temperature " + std::to_string(temperature) + ", top_k " + std::to_string(top_k) +
-             ", top_p " + std::to_string(top_p) + "; the first two must be at least 0, and top_p in (0, 1]";
+      return "draw_token: temperature " + shortest(temperature) + ", top_k " + std::to_string(top_k) + ", top_p " +
+             shortest(top_p) + "; the first two must be at least 0, and top_p in (0, 1]";
     });
   }
 };
@@ -46,7 +47,7 @@ template <class Prediction>
   std::vector<double> share(logits.begin(), logits.end());
   for (std::size_t i = 0; i < share.size(); ++i)
     if (std::isnan(share[i]) || share[i] == HUGE_VAL)
-      throw DataError("draw_token: the logit of token " + std::to_string(i) + " is " + std::to_string(share[i]) +
+      throw DataError("draw_token: the logit of token " + std::to_string(i) + " is " + shortest(share[i]) +
                       "; look for NaN in the parameters");
   std::vector<std::int32_t> order(share.size());
   std::iota(order.begin(), order.end(), 0);

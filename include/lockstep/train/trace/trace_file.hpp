@@ -6,6 +6,7 @@
 #include <string>
 
 #include <lockstep/core/clock.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/trace/detail/trace_events.hpp>
 #include <lockstep/train/trace/trace.hpp>
@@ -35,7 +36,7 @@ namespace detail {
 template <class Trainer>
 void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) {
   auto const offset = detail::clock_offset_to_realtime();
-  auto const of_first = std::stod(trainer.broadcast(std::to_string(offset), 0));
+  auto const of_first = std::stod(trainer.broadcast(shortest(offset), 0));
   detail::TraceEvents events(trainer.rank(), detail::clock_difference(of_first, offset));
   events.add(trace, trainer.layout());
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";

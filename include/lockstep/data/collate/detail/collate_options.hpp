@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
@@ -44,7 +45,7 @@ Value padding_as(CollateOptions const& options) {
         2.0 * static_cast<double>(Value{1} << (Limits::digits - 1));  // the largest value plus one
     bool const fits = options.value >= static_cast<double>(Limits::min()) && options.value < beyond;
     if (!fits || static_cast<double>(static_cast<Value>(options.value)) != options.value) {
-      throw ConfigError(std::string(options.collate_name) + ": the padding value " + std::to_string(options.value) +
+      throw ConfigError(std::string(options.collate_name) + ": the padding value " + shortest(options.value) +
                         " does not fit a member of whole numbers of " + std::to_string(sizeof(Value) * 8) +
                         " bits; choose a whole number within their range");
     }

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
@@ -42,8 +43,8 @@ class RowNorm {
  protected:
   RowNorm(Index width, double epsilon) : weight_{{width}, Initializer::constant(1)}, epsilon_(epsilon) {
     expect<ConfigError>(width >= 1 && epsilon > 0, [&] {
-      return std::string(Norm::layer_name) + ": width " + std::to_string(width) + " and epsilon " +
-             std::to_string(epsilon) + "; width must be at least 1 and epsilon above 0";
+      return std::string(Norm::layer_name) + ": width " + std::to_string(width) + " and epsilon " + shortest(epsilon) +
+             "; width must be at least 1 and epsilon above 0";
     });
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/train/trainer/detail/loads_batches.hpp>
@@ -69,7 +70,7 @@ void check_step(StepOptions const& options, Optimizer const& optimizer, std::siz
                       ", one for each device or shard of this process, or a multiple, whose gradients are summed");
   auto const not_negative = [](char const* name, double value) {
     if (!(value >= 0) || !std::isfinite(value))
-      throw ConfigError(std::string("step: ") + name + " is " + std::to_string(value) +
+      throw ConfigError(std::string("step: ") + name + " is " + shortest(value) +
                         "; it must be a finite number of at least 0");
   };
   not_negative("rate_factor", options.rate_factor), not_negative("clip_norm", options.clip_norm);

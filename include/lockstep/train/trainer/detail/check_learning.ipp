@@ -4,6 +4,7 @@
 #include <string>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/trainer/detail/check_learning.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -23,7 +24,7 @@ LOCKSTEP_INLINE bool check_learning(parallel::AnySession& session, nn::Parameter
 LOCKSTEP_INLINE void check_weight(bool learns, nn::Loss<HostSpace> const& epoch_loss, Index step) {
   if (learns || epoch_loss.weight != 0) return;
   throw Error("training: up to step " + std::to_string(step) + " the losses of the epoch have the sum " +
-              std::to_string(epoch_loss.sum) +
+              shortest(epoch_loss.sum) +
               " and the weight 0, so nothing was learned; a loss returns both: the sum over the batch, and its "
               "weight, the number of samples or elements. If all labels are ignored, or have classes of weight "
               "0, the weight is 0; see docs/how-to/add-a-layer.md");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/train/trainer/detail/evaluate.hpp>
 
@@ -10,7 +11,7 @@ LOCKSTEP_COLD_INLINE void check_evaluated(std::string const& prefix, nn::Loss<Ho
   if (loss.weight != 0) return;
   throw DataError(
       "evaluate" + evaluation_label(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
-      " samples have the sum " + std::to_string(loss.sum) +
+      " samples have the sum " + shortest(loss.sum) +
       " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and its "
       "weight, the number of samples or elements. If all labels are ignored, or have classes of "
       "weight 0, the weight is 0; check the evaluation's labels, or pass no evaluation");

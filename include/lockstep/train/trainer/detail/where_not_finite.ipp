@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -29,7 +30,7 @@ LOCKSTEP_INLINE void check_gradient(parallel::AnySession& session, nn::Loss<Host
                                     double clip_norm) {
   if (session.kind().scales_loss || clip_norm == 0 || loss.weight == 0 || !session.skipped()) return;
   throw Error("training: the gradient of step " + std::to_string(step) + " is not finite, although the loss is " +
-              std::to_string(loss.mean()) +
+              shortest(loss.mean()) +
               ", so it cannot be clipped, and nothing was learned from it; look for a division by 0, or a root or "
               "logarithm of it, in layers of your own, lower the learning rate, or check samples by data::FiniteCheck");
 }
@@ -43,7 +44,7 @@ LOCKSTEP_INLINE void check_finite(parallel::AnySession& session, nn::Loss<HostSp
   if (find_sample && rank == first_rank) sample = find_sample();
   if (find_sample) session.broadcast(sample, first_rank);
   std::string message = "training: the loss of step " + std::to_string(step) + " is " +
-                        (std::isnan(loss.sum) ? "nan" : std::to_string(loss.sum)) + where +
+                        (std::isnan(loss.sum) ? "nan" : shortest(loss.sum)) + where +
                         (where.empty() ? "; " : " and nowhere else; ");
   if (!sample.empty())
     throw Error(message + sample +
