@@ -633,6 +633,7 @@ TEST_CASE("impossible progress is refused with file, name and value") {
   // not 3, although it has its bits
   edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");
   edited("\"reproducible\":4", "\"reproducible\":4294967300", "reproducible is 4294967300");
+  edited(R"(\"position\":8)", R"(\"position\":80)", "x: the loader's state: epoch 1, position 80 of 23");
 }
 
 TEST_CASE("a run that ends within an epoch reports the loss of the finished part, and resumes with it") {

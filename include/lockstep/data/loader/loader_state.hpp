@@ -23,8 +23,8 @@ struct LoaderState {
   /// Returns one line of JSON, below 256 bytes.
   [[nodiscard]] std::string to_json() const;
 
-  /// @throws DataError if the string is not a state, or has another version
-  [[nodiscard]] static LoaderState from_json(std::string_view text);
+  /// @throws DataError if the string is not a state, or has another version; `where` names its origin
+  [[nodiscard]] static LoaderState from_json(std::string_view text, std::string const& where = "LoaderState");
 
   /// Compares all members.
   friend bool operator==(LoaderState const&, LoaderState const&) = default;

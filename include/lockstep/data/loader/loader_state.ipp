@@ -11,17 +11,17 @@ LOCKSTEP_COLD_INLINE std::string LoaderState::to_json() const {
   return std::move(out).text();
 }
 
-LOCKSTEP_COLD_INLINE LoaderState LoaderState::from_json(std::string_view text) {
-  auto const value = json::parse(text, "the loader's state");
+LOCKSTEP_COLD_INLINE LoaderState LoaderState::from_json(std::string_view text, std::string const& where) {
+  auto const value = json::parse(text, where);
   if (auto const found = value.at("version").integer(); found != version) {
-    throw DataError("LoaderState: the state has version " + std::to_string(found) + "; this library reads version " +
+    throw DataError(where + ": the state has version " + std::to_string(found) + "; this library reads version " +
                     std::to_string(version));
   }
   LoaderState out{value.at("epoch").integer(), value.at("position").integer(), value.at("samples").integer(),
                   value.at("fingerprint").string()};
   if (out.epoch < 0 || out.position < 0 || out.position > out.samples) {
     throw DataError(
-        "LoaderState: epoch " + std::to_string(out.epoch) + ", position " + std::to_string(out.position) + " of " +
+        where + ": epoch " + std::to_string(out.epoch) + ", position " + std::to_string(out.position) + " of " +
         std::to_string(out.samples) +
         " samples is not a valid position; the state is damaged, so start from the beginning or from another state");
   }

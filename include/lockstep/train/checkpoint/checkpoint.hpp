@@ -101,7 +101,7 @@ namespace detail {
 template <class Parse>
 auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, std::string_view key, char const* remedy,
                    parallel::SessionState& state, Parse const& parse) {
-  return with_file_name(path, [&] {
+  return json::with_file_name(path, [&] {
     SafetensorsFile const file(path);
     std::string const* text = nullptr;
     auto const all = file.metadata();

@@ -60,7 +60,7 @@ LOCKSTEP_COLD_INLINE Progress Progress::from_json(std::string_view text, std::st
     in.within("an evaluation's epoch", report.epoch, 0, out.steps);
     in.within("an evaluation's samples", report.samples, 0, max_total_steps);
   }
-  out.data = data::LoaderState::from_json(in.value().at("data").string());
+  out.data = data::LoaderState::from_json(in.value().at("data").string(), where + ": the loader's state");
   return out;
 }
 

@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 LOCKSTEP_COLD_INLINE Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout,
                                             std::span<float> values, std::span<float> buffers) {
   detail::check_arenas("load_averages", layout, values.size(), buffers.size());
-  return detail::with_file_name(path, [&] {
+  return json::with_file_name(path, [&] {
     detail::SafetensorsFile const file(path);
     auto const optimizer = detail::optimizer_of(file, path);
     if (!optimizer.starts_with("Averaged "))

@@ -140,17 +140,6 @@ std::string load_text(std::string const& path, std::string_view name);
 
 namespace detail {
 
-/// Returns f(). Adds the path to DataErrors that lack it.
-template <class Function>
-auto with_file_name(std::string const& path, Function const& f) {
-  try {
-    return f();
-  } catch (DataError const& error) {
-    if (std::string_view(error.what()).starts_with(path)) throw;
-    throw DataError(path + ": " + error.what());
-  }
-}
-
 /// JSON object with fast lookup of many members.
 struct IndexedObject {
   json::Value value;

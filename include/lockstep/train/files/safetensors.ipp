@@ -326,7 +326,7 @@ LOCKSTEP_COLD_INLINE Metadata load_parameters(std::string const& path, nn::Param
                                               std::span<float> values, std::span<float> buffers,
                                               NamesInFile const& names) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
-  return detail::with_file_name(path, [&] {
+  return json::with_file_name(path, [&] {
     detail::SafetensorsFile const file(path);
     file.read(path, layout, values.data(), buffers.data(), {}, names);
     return file.texts();
@@ -335,7 +335,7 @@ LOCKSTEP_COLD_INLINE Metadata load_parameters(std::string const& path, nn::Param
 
 LOCKSTEP_COLD_INLINE std::string load_text(std::string const& path, std::string_view name) {
   std::string names;
-  auto const texts = detail::with_file_name(path, [&] { return detail::SafetensorsFile(path).metadata(); });
+  auto const texts = json::with_file_name(path, [&] { return detail::SafetensorsFile(path).metadata(); });
   for (auto const& [each, text] : texts) {
     if (each == name) return text;
     if (!detail::is_reserved(each)) names += (names.empty() ? "" : ", ") + each;
