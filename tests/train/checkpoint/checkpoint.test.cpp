@@ -365,6 +365,31 @@ TEST_CASE("the newest checkpoints up to the limit are kept, and other runs' file
   CHECK(lockstep_test::read_file(saved + "/best.safetensors") == "x");
 }
 
+TEST_CASE("a dry run checks the folder for checkpoints, and changes nothing") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const run = [&](std::string const& to, std::string const& from, bool dry) {
+    return fit(parallel::SingleDevice{.threads = 1},
+               {.max_steps = 2, .checkpoints = {.folder = to, .resume = from}, .dry_run = dry});
+  };
+  run(folder / "new/deep", "", true);
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+  run(folder / "saved", "", false);
+  CHECK_THROWS_WITH_AS(run(folder / "saved", "", true),
+                       doctest::Contains("the checkpoint folder has checkpoints of an earlier run"), ConfigError);
+  lockstep_test::write_file(folder / "file", "");
+  CHECK_THROWS_WITH_AS(run(folder / "file", "", true),
+                       doctest::Contains("file: checkpoints cannot be written there: Not a directory"), DataError);
+  std::filesystem::create_directory(folder / "fixed");
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  std::filesystem::permissions(folder / "fixed", std::filesystem::perms(0555));
+  if (lockstep_test::Unprivileged const nobody; nobody) {
+    CHECK_THROWS_WITH_AS(run(folder / "fixed", "", true),
+                         doctest::Contains("fixed: checkpoints cannot be written there: Permission denied"), DataError);
+    CHECK_THROWS_WITH_AS(run(folder / "fixed/new/deep", "", true),
+                         doctest::Contains("fixed/new/deep: cannot make the folder for checkpoints in"), DataError);
+  }
+}
+
 TEST_CASE("a folder for checkpoints is created before the first step, with its parents, or refused") {
   lockstep_test::TemporaryFolder const folder;
   lockstep_test::write_file(folder / "file", "");
@@ -575,6 +600,46 @@ TEST_CASE("progress is read as written, and other texts are refused") {
   CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(R"({"version":2})", "x")),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);
+}
+
+TEST_CASE("large metrics are saved of the last and the best evaluation, and the judge's value of all") {
+  train::EvaluationReport report{.samples = 9, .metrics = {{"accuracy", 0.5}}};
+  for (int i = 0; i < 64; ++i)
+    for (int k = 0; k < 64; ++k)
+      report.metrics.emplace_back("confusion." + std::to_string(i) + "." + std::to_string(k), i * k);
+  report.metrics.emplace_back("recall.0", 0.25);
+  train::Progress all{.steps = 20, .effective_batch_size = 8, .data = {1, 8, 23, "abc"}};
+  for (report.step = 1; report.step <= 20; ++report.step) {
+    report.best = report.step < 6;
+    all.evaluations.push_back(report);
+  }
+  auto const saved = train::Progress::from_json(all.to_json("confusion.3.2"), "x");
+  REQUIRE(saved.evaluations.size() == 20);
+  for (auto const& each : saved.evaluations) {
+    CAPTURE(each.step);
+    if (each.step == 5 || each.step == 20) {
+      CHECK(each.metrics == report.metrics);
+    } else {
+      CHECK(each.metrics == decltype(each.metrics){{"accuracy", 0.5}, {"confusion.3.2", 6}, {"recall.0", 0.25}});
+    }
+  }
+  CHECK(saved.to_json("confusion.3.2") == all.to_json("confusion.3.2"));
+
+  for (auto& [name, value] : all.evaluations.back().metrics) name = "all." + name;
+  while (std::ssize(all.evaluations.back().metrics) <= train::Progress::max_values)
+    all.evaluations.back().metrics.emplace_back("all." + std::to_string(all.evaluations.back().metrics.size()), 0.0);
+  CHECK(train::Progress::from_json(all.to_json(), "x").evaluations.back().metrics.empty());
+}
+
+TEST_CASE("a checkpoint with all values of each evaluation, as earlier versions wrote it, is read") {
+  std::string text = train::Progress{.steps = 2, .effective_batch_size = 8, .data = {1, 8, 23, "abc"}}.to_json();
+  std::string metrics;
+  for (int i = 0; i < 25; ++i) metrics += (i > 0 ? "," : "") + ("\"confusion." + std::to_string(i) + "\":1.0");
+  std::string const empty = "\"evaluations\":[";
+  REQUIRE(text.find(empty) != std::string::npos);
+  text.insert(text.find(empty) + empty.size(),
+              R"({"step":1,"epoch":0,"samples":9,"seconds":1.0,"best":true,"loss":0.5,"metrics":{)" + metrics + "}}");
+  CHECK(train::Progress::from_json(text, "x").evaluations.at(0).metrics.size() == 25);
 }
 
 TEST_CASE("a missing part of a file is named") {
@@ -847,5 +912,69 @@ TEST_CASE("an evaluation or an observer that throws after the last step does not
                            doctest::Contains("sample 3 is damaged"), DataError);
     }
     CHECK(train::checkpoint_steps(folder / "run") == std::vector<Index>{6});
+  }
+}
+
+namespace {
+/// Counts samples, and throws if `fails` is set.
+struct FlakyMetric {
+  bool const* fails;
+  double total = 0;
+  void add(auto const&, auto const& batch) {
+    if (*fails) throw DataError("the file server is away");
+    total += static_cast<double>(batch.rows());
+  }
+  std::span<double> totals() { return {&total, 1}; }
+  double value() const { return total; }
+  static constexpr char const* name() { return "flaky"; }
+};
+}  // namespace
+
+TEST_CASE("a resumed run makes the evaluation that had failed, and ends like an uninterrupted one") {
+  for (Index const stopped_at : {0, 3}) {  // an evaluation after the last step fails, or after a stop
+    CAPTURE(stopped_at);
+    struct Stopper final : train::Observer {
+      void step(train::StepReport const& report) override {
+        if (report.step == at) stop.request_stop(), *fails = true;
+        if (report.step == report.steps) *fails = fails_at_end;
+      }
+      std::stop_source stop = {};
+      Index at = 0;
+      bool* fails = nullptr;
+      bool fails_at_end = false;
+    };
+    lockstep_test::TemporaryFolder const folder;
+    bool fails = false;
+    auto const run = [&](Stopper* stopper, train::Checkpoints const& checkpoints) {
+      Trainer trainer{Model{}, optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}, 5};
+      auto batches = loader(4), held_out = loader(4);
+      FitOptions options{
+          .epochs = 2, .accumulation = 2, .plateau = {.patience = 1, .factor = 0.5}, .checkpoints = checkpoints};
+      if (stopper) options.observers = {stopper}, options.stop = stopper->stop.get_token();
+      auto record = trainer.fit(batches, train::Evaluation{held_out, FlakyMetric{&fails}}, options);
+      return Outcome{{trainer.values().begin(), trainer.values().end()}, {}, std::move(record)};
+    };
+    auto const whole = run(nullptr, {});
+    Stopper stopper;
+    stopper.at = stopped_at - 1;  // the next step has the request
+    stopper.fails = &fails;
+    stopper.fails_at_end = stopped_at == 0;
+    CHECK_THROWS_WITH_AS(run(&stopper, {.folder = folder / "run"}), doctest::Contains("the file server is away"),
+                         DataError);
+    fails = false;
+    auto const newest = train::newest_checkpoint(folder / "run");
+    CHECK(newest == step_file(folder / "run", stopped_at == 0 ? 6 : 3));
+    auto const rest = run(nullptr, {.folder = folder / "run", .resume = newest});
+    CHECK(rest.values == whole.values);
+    REQUIRE(rest.record.evaluations.size() == whole.record.evaluations.size());
+    for (std::size_t i = 0; i < whole.record.evaluations.size(); ++i) {
+      CHECK(rest.record.evaluations[i].step == whole.record.evaluations[i].step);
+      CHECK(rest.record.evaluations[i].loss == whole.record.evaluations[i].loss);
+      CHECK(rest.record.evaluations[i].metrics == whole.record.evaluations[i].metrics);
+    }
+    CHECK(rest.record.session.unused_parameters.empty());
+    auto const complete = run(nullptr, {.resume = train::newest_checkpoint(folder / "run")});
+    CHECK(complete.record.evaluations.size() == whole.record.evaluations.size());  // and it was saved
+    CHECK(complete.record.ranks.empty());                                          // nothing was left to do
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -62,21 +63,25 @@ struct Progress {
   nn::Loss<HostSpace> epoch_loss;             ///< of the current epoch so far
   double seconds = 0;                         ///< of the run so far
   std::vector<Index> resumed_at;              ///< steps at which the run was resumed, ascending
-  std::vector<EvaluationReport> evaluations;  ///< all of the run so far, in order
+  std::vector<EvaluationReport> evaluations;  ///< in order; a saved one lacks large metrics, see to_json
   data::LoaderState data;                     ///< position in the data from which the run resumes
   optim::LossScaler::State loss_scale = {};   ///< with float16 activations
   std::string gemm_algorithms = {};           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   TrainerSteps before = {};                   ///< work of the trainer before this fit
   std::string optimizer = {};                 ///< the optimizer's name(), if it has one
 
-  /// Returns the state as JSON, for the file's metadata.
-  [[nodiscard]] std::string to_json() const;
+  /// Returns the state as JSON. An evaluation keeps its loss, the value named `best_by`, and the values of metrics that
+  /// have at most `max_earlier_values`. The last and the best evaluation also keep those of up to `max_values`: a
+  /// matrix of each evaluation would soon exceed the largest header that readers of safetensors take.
+  [[nodiscard]] std::string to_json(std::string_view best_by = "loss") const;
   /// @throws DataError if the string is not a valid state, or has another version; `where` names its origin
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where);
 
   static constexpr int version = 1;                         ///< of the format
   static constexpr char const* key = "lockstep.progress";   ///< key in the file's metadata
   static constexpr Index max_total_steps = Index{1} << 48;  ///< upper bound of any run
+  /// Values whose names share the part before the first dot, as "confusion.0.1" does, belong to one metric.
+  static constexpr Index max_earlier_values = 16, max_values = Index{1} << 18;
 
  private:
   [[nodiscard]] static EvaluationReport read_evaluation(json::Value const& value);
@@ -91,7 +96,7 @@ struct Progress {
 void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                      std::span<float const> buffers, detail::Moments<float const> const& moments,
                      Progress const& progress, Metadata metadata = {},
-                     detail::SavedNumbers numbers = detail::SavedNumbers::any);
+                     detail::SavedNumbers numbers = detail::SavedNumbers::any, std::string_view best_by = "loss");
 
 namespace detail {
 /// Reads parameters, buffers and moments into `state`. Returns parse(string) for the string with `key` in the metadata.
@@ -156,6 +161,14 @@ void remove_partial_checkpoints(std::string const& folder);
 /// Creates a folder for checkpoints with its parents, if missing.
 /// @throws DataError with the system's reason, also if the folder is not writable
 void create_folder(std::string const& folder);
+
+/// Checks the free space at `where` for one more file in `folder`.   @throws DataError with both sizes
+void expect_room(std::string const& folder, std::string const& where, std::size_t bytes);
+
+/// Checks without changes whether a folder for checkpoints exists and is writable, or could be created.
+/// @param bytes of one checkpoint, for which there must be room
+/// @throws DataError with the system's reason and a remedy
+void check_folder(std::string const& folder, std::size_t bytes);
 
 /// Creates a folder if missing, and writes, renames and removes a small file there, as a save does, since
 /// permissions do not say whether a file system can rename and synchronize.

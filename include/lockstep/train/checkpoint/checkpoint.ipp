@@ -4,7 +4,25 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_COLD_INLINE std::string Progress::to_json() const {
+namespace detail {
+
+/// Calls f(metric) for each value of an evaluation that is saved. At most `most` values of one metric are, and
+/// `best_by` in any case.
+template <class Function>
+void each_saved_metric(EvaluationReport const& report, Index most, std::string_view best_by, Function const& f) {
+  auto const& all = report.metrics;
+  auto const metric_of = [](std::string_view name) { return name.substr(0, name.find('.')); };
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && metric_of(all[end].first) == metric_of(all[begin].first)) ++end;
+    bool const keeps = static_cast<Index>(end - begin) <= most;
+    for (auto i = begin; i < end; ++i)
+      if (keeps || all[i].first == best_by) f(all[i]);
+  }
+}
+
+}  // namespace detail
+
+LOCKSTEP_COLD_INLINE std::string Progress::to_json(std::string_view best_by) const {
   json::Writer out;
   out.begin_object().member("version", version).member("steps", steps);
   out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
@@ -19,11 +37,16 @@ LOCKSTEP_COLD_INLINE std::string Progress::to_json() const {
   if (!optimizer.empty()) out.member("optimizer", optimizer);
   out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
   out.member("resumed_at", resumed_at).key("evaluations").begin_array();
-  for (auto const& each : evaluations) {
+  std::size_t best = evaluations.size();
+  for (std::size_t i = 0; i < evaluations.size(); ++i)
+    if (evaluations[i].best) best = i;
+  for (std::size_t i = 0; i < evaluations.size(); ++i) {
+    auto const& each = evaluations[i];
     out.begin_object().member("step", each.step).member("epoch", each.epoch).member("samples", each.samples);
     out.member("seconds", each.seconds).member("best", each.best).key("loss").value_or_null(each.loss);
     out.key("metrics").begin_object();
-    for (auto const& [name, value] : each.metrics) out.key(name).value_or_null(value);
+    detail::each_saved_metric(each, i == best || i + 1 == evaluations.size() ? max_values : max_earlier_values, best_by,
+                              [&](auto const& metric) { out.key(metric.first).value_or_null(metric.second); });
     out.end_object().end_object();
   }
   out.end_array().member("data", data.to_json()).end_object();
@@ -83,10 +106,10 @@ LOCKSTEP_COLD_INLINE EvaluationReport Progress::read_evaluation(json::Value cons
 LOCKSTEP_COLD_INLINE void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                                           std::span<float const> values, std::span<float const> buffers,
                                           detail::Moments<float const> const& moments, Progress const& progress,
-                                          Metadata metadata, detail::SavedNumbers numbers) {
+                                          Metadata metadata, detail::SavedNumbers numbers, std::string_view best_by) {
   detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
   detail::check_metadata(path, metadata);
-  metadata.emplace_back(Progress::key, progress.to_json());
+  metadata.emplace_back(Progress::key, progress.to_json(best_by));
   detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata, numbers);
 }
 
@@ -175,6 +198,29 @@ LOCKSTEP_COLD_INLINE void create_folder(std::string const& folder) {
                   std::strerror(errno));
 }
 
+LOCKSTEP_COLD_INLINE void expect_room(std::string const& folder, std::string const& where, std::size_t bytes) {
+  struct ::statvfs space {};
+  if (::statvfs(where.c_str(), &space) != 0 || space.f_blocks == 0) return;  // a file system that does not say
+  auto const free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  if (free < static_cast<double>(bytes))
+    throw DataError(folder + ": " + memory_size(free) + " are free there, and a checkpoint has " +
+                    memory_size(static_cast<double>(bytes)) + "; make room, or name another folder");
+}
+
+LOCKSTEP_COLD_INLINE void check_folder(std::string const& folder, std::size_t bytes) {
+  auto nearest = folder;  // that exists
+  while (::access(nearest.c_str(), F_OK) != 0 && errno == ENOENT && nearest.size() > 1) {
+    auto const slash = nearest.find_last_of('/');
+    nearest = slash == std::string::npos ? "." : slash == 0 ? "/" : nearest.substr(0, slash);
+  }
+  if (::faccessat(AT_FDCWD, (nearest + "/.").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    throw DataError(folder + ": " +
+                    (nearest == folder ? "checkpoints cannot be written there: "
+                                       : "cannot make the folder for checkpoints in " + nearest + ": ") +
+                    std::strerror(errno) + "; name another folder");
+  expect_room(folder, nearest, bytes);
+}
+
 LOCKSTEP_COLD_INLINE void try_folder(std::string const& folder, std::size_t bytes) {
   create_folder(folder);
   auto const trial = folder + "/.lockstep-trial-" + random_suffix();
@@ -184,12 +230,7 @@ LOCKSTEP_COLD_INLINE void try_folder(std::string const& folder, std::size_t byte
     file.commit();
   }
   ::unlink(trial.c_str());
-  struct ::statvfs space {};
-  if (::statvfs(folder.c_str(), &space) != 0 || space.f_blocks == 0) return;  // a file system that does not say
-  auto const free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
-  if (free < static_cast<double>(bytes))
-    throw DataError(folder + ": " + memory_size(free) + " are free there, and a checkpoint has " +
-                    memory_size(static_cast<double>(bytes)) + "; make room, or name another folder");
+  expect_room(folder, folder, bytes);
 }
 
 }}}  // namespace lockstep::train::detail

@@ -318,12 +318,20 @@ class Trainer {
     train::detail::LoaderAdapter<Loader> any_loader(loader);
     train::detail::RunningFit fit(session_, layout_, state_.seed, any_loader, fit_plan,
                                   metric_names.best(options.best_by), split(), options, state_.done, std::move(record));
-    if (fit.was_complete()) return std::move(fit.record());
+    bool const evaluates_first = evaluates && fit.lacks_evaluation();
+    if (fit.was_complete() && !evaluates_first) return std::move(fit.record());
     if (options.dry_run) {
+      fit.check_folder();
       run_dry(loader, evaluation, options, fit.plan(), fit.record());
       return std::move(fit.record());
     }
     fit.begin(metric_names.names());
+    if constexpr (evaluates)
+      if (evaluates_first) {
+        evaluate_in(fit, evaluation);
+        fit.save_evaluation();
+        if (fit.is_complete()) return fit.finish();
+      }
     auto const& plan = fit.plan();
     auto const steps = fit.record().steps;
     train::detail::start_loader<typename Session::DeviceReplica>(loader, split(), plan.trainer_epoch(steps),
@@ -343,16 +351,19 @@ class Trainer {
     while (!fit.is_complete() && !fit.record().stopped) {
       make_step(fit, feed, options);
       if constexpr (evaluates)
-        if (fit.evaluates()) {
-          fit.check_parameters();
-          fit.save_if_throws([&] {
-            train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
-            fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
-          });
-        }
+        if (fit.evaluates()) evaluate_in(fit, evaluation);
       fit.end_step();
     }
     return fit.finish();
+  }
+
+  template <class Fit, class Evaluation>
+  [[gnu::cold]] void evaluate_in(Fit& fit, Evaluation const& evaluation) {
+    fit.check_parameters();
+    fit.save_if_throws([&] {
+      train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
+      fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
+    });
   }
 
   template <class Fit, class Feed>

@@ -25,7 +25,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 class Checkpointing {
  public:
   Checkpointing(Checkpoints const& options, parallel::AnySession& session, nn::ParameterLayout const& layout,
-                std::uint64_t seed, AnyLoader const& loader, data::Split const& split, FitPlan& plan);
+                std::uint64_t seed, AnyLoader const& loader, data::Split const& split, FitPlan& plan,
+                std::string best_by);
 
   /// Resumes from the checkpoint that the first rank names, if any. Call it before `save_if_due`: all ranks learn here
   /// when to save. The plan then has the trainer's work before the fit that saved the checkpoint.
@@ -38,6 +39,9 @@ class Checkpointing {
   /// @throws DataError, on the first rank, if the folder cannot be created or written to; ConfigError if it has
   /// checkpoints that this run does not resume from, or later ones, or the metadata cannot be saved
   void prepare() const;
+
+  /// Makes the checks of `prepare` that change nothing, for a dry run.   @throws like `prepare`
+  void check_folder() const;
 
   /// Returns whether a checkpoint is due after that step, if the run does not end there.
   [[nodiscard]] bool is_due(Index step) const noexcept { return saves_ && every_ > 0 && step % every_ == 0; }
@@ -63,6 +67,9 @@ class Checkpointing {
   /// Returns whether this is the rank that reads and writes for all.
   [[nodiscard]] bool is_main_rank() const noexcept { return split_.first == 0; }
   [[nodiscard]] parallel::SessionState empty_state() const;
+  [[nodiscard]] std::size_t file_bytes() const;
+  /// @throws ConfigError if the folder has checkpoints that this run does not continue
+  void refuse_other_runs() const;
   void gather_moments() const;
   void save(std::string const& path, RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss) const;
   /// Saves elsewhere, after a save that failed with `error`.   @throws DataError that names both places
@@ -83,6 +90,7 @@ class Checkpointing {
   AnyLoader const& loader_;
   data::Split split_;
   FitPlan& plan_;
+  std::string best_by_;
   Index resumed_step_ = 0;  // steps of the checkpoint that the first rank has read
   bool saves_ = false;
   Index every_ = 0;

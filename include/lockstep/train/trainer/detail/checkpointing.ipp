@@ -10,14 +10,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 LOCKSTEP_COLD_INLINE Checkpointing::Checkpointing(Checkpoints const& options, parallel::AnySession& session,
                                                   nn::ParameterLayout const& layout, std::uint64_t seed,
-                                                  AnyLoader const& loader, data::Split const& split, FitPlan& plan)
+                                                  AnyLoader const& loader, data::Split const& split, FitPlan& plan,
+                                                  std::string best_by)
     : options_(options),  // absolute folder, also if the process changes its working directory
       session_(session),
       layout_(layout),
       seed_(seed),
       loader_(loader),
       split_(split),
-      plan_(plan) {
+      plan_(plan),
+      best_by_(std::move(best_by)) {
   options_.folder = absolute_path(options_.folder);
 }
 
@@ -36,7 +38,7 @@ LOCKSTEP_COLD_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record
     plan_.before = progress.before;
     check(progress, record);
     resumed_step_ = progress.steps;
-    state.text = progress.to_json();
+    state.text = progress.to_json(best_by_);
   }
   std::array<double, 4> sent{};  // zeros on the other ranks
   if (is_main_rank())
@@ -68,8 +70,22 @@ LOCKSTEP_COLD_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record
 
 LOCKSTEP_COLD_INLINE void Checkpointing::prepare() const {
   if (!saves_ || !is_main_rank()) return;
-  try_folder(options_.folder, file_bytes(options_.folder, layout_, session_.kind().states, options_.metadata));
+  try_folder(options_.folder, file_bytes());
   remove_partial_checkpoints(options_.folder);
+  refuse_other_runs();
+}
+
+LOCKSTEP_COLD_INLINE void Checkpointing::check_folder() const {
+  if (!saves_ || !is_main_rank()) return;
+  detail::check_folder(options_.folder, file_bytes());
+  refuse_other_runs();
+}
+
+LOCKSTEP_COLD_INLINE std::size_t Checkpointing::file_bytes() const {
+  return detail::file_bytes(options_.folder, layout_, session_.kind().states, options_.metadata);
+}
+
+LOCKSTEP_COLD_INLINE void Checkpointing::refuse_other_runs() const {
   auto const earlier = newest_checkpoint(options_.folder);
   if (earlier.empty()) return;
   if (options_.resume.empty())
@@ -144,7 +160,7 @@ LOCKSTEP_COLD_INLINE void Checkpointing::save(std::string const& path, RunRecord
                    .gemm_algorithms = record.gemm_algorithms,
                    .before = plan_.before,
                    .optimizer = session_.kind().optimizer},
-                  options_.metadata, SavedNumbers::finite);
+                  options_.metadata, SavedNumbers::finite, best_by_);
 }
 
 LOCKSTEP_COLD_INLINE void Checkpointing::save_elsewhere(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,

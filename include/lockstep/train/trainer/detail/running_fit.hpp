@@ -116,6 +116,12 @@ class RunningFit {
   /// Returns whether the resumed run is already complete.
   [[nodiscard]] bool was_complete() const noexcept { return record_.resumed() > 0 && is_complete(); }
 
+  /// Returns whether a resumed run lacks the evaluation that is due after its last step, because it failed. Equal on
+  /// all ranks.
+  [[nodiscard]] bool lacks_evaluation() const noexcept;
+
+  /// Checks the folder for checkpoints without changes.   @throws all that Checkpointing::check_folder throws
+  void check_folder() const { checkpoints_.check_folder(); }
   /// Starts the fit before its first step.   @throws all that Checkpointing::prepare and observers throw
   void begin(std::vector<std::string> const& metrics);
 
@@ -144,6 +150,8 @@ class RunningFit {
   /// Returns a callback that reports an evaluation's progress to the observers.
   [[nodiscard]] ProgressCallback evaluating() const;
   void add_evaluation(EvaluationReport report);
+  /// Saves a resumed run after the evaluation that it lacked.   @collective
+  void save_evaluation() { checkpoints_.save_if_due(record_, epoch_loss_, is_complete()); }
   /// Calls f(). If it throws after the last step, saves the run before the exception passes on: an evaluation on a
   /// damaged sample does not lose what was learned.
   template <class Function>

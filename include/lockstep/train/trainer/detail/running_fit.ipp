@@ -87,7 +87,7 @@ LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::Parame
       record_(std::move(record)),
       plan_(plan),
       done_(done),
-      checkpoints_(options.checkpoints, session, layout, seed, loader, split, plan_),
+      checkpoints_(options.checkpoints, session, layout, seed, loader, split, plan_, options.best_by),
       tracker_(best, options) {
   plan_.before = {done.steps - session.loss_scale().skipped, done.epochs};
   epoch_loss_ = checkpoints_.resume(record_);
@@ -95,6 +95,11 @@ LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::Parame
   done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
   session.set_gemm_algorithms(record_.gemm_algorithms);
   for (auto& report : record_.evaluations) tracker_.add(report);  // best_by may have changed
+}
+
+LOCKSTEP_INLINE bool RunningFit::lacks_evaluation() const noexcept {
+  auto const& all = record_.evaluations;
+  return record_.resumed() > 0 && evaluates() && (all.empty() || all.back().step != record_.steps);
 }
 
 LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) {
@@ -109,6 +114,7 @@ LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) 
   for (auto* observer : options_.observers)
     observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by});
   tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
+  step_ended_ = Clock::seconds();
 }
 
 LOCKSTEP_INLINE bool RunningFit::chooses_gemm_algorithms() const noexcept {
@@ -233,7 +239,7 @@ LOCKSTEP_INLINE RunRecord RunningFit::finish() {
   record_.ranks = seconds_of_ranks(session_, record_, rank_);
   record_.session = session_.report();
   record_.loss_scale = session_.loss_scale();
-  if (record_.steps == 0) record_.session.unused_parameters.clear();
+  if (record_.steps == record_.resumed()) record_.session.unused_parameters.clear();
   for (auto* observer : options_.observers) observer->finish(record_);
   return std::move(record_);
 }
