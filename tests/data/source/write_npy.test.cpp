@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/source/write_npy.hpp>
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,6 +63,30 @@ TEST_CASE("an invalid shape, an existing file and a missing folder are refused")
   CHECK_THROWS_WITH_AS(data::write_npy(folder / "b.npy", std::span(values), {3}), doctest::Contains("exists already"),
                        DataError);
   CHECK(read_file(folder / "b.npy") == "mine");
-  CHECK_THROWS_WITH_AS(data::write_npy(folder / "none/c.npy", std::span(values), {3}),
-                       doctest::Contains("cannot be written: No such file"), DataError);
+  CHECK_THROWS_WITH_AS(
+      data::write_npy(folder / "none/c.npy", std::span(values), {3}),
+      doctest::Contains("none/c.npy: cannot create the file: No such file or directory; make its folder"), DataError);
+}
+
+TEST_CASE("a file that cannot be written to its end is absent, and the error names file and cause") {
+  TemporaryFolder const folder;
+  std::vector<float> const values(10000, 1);
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  auto tight = before;
+  tight.rlim_cur = 20000;
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  std::string message;
+  try {
+    data::write_npy(folder / "a.npy", std::span(values), {10000});
+  } catch (DataError const& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  CHECK(message.find("a.npy: cannot write the file: File too large") != std::string::npos);
+  CHECK(std::filesystem::is_empty(folder.path()));
+  data::write_npy(folder / "a.npy", std::span(values), {10000});
+  CHECK(data::open_npy(folder / "a.npy").rows() == 10000);
 }

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// Writes an array as a new .npy file, which numpy.load and `open_npy` read.
+/// Writes an array as a new .npy file, which numpy.load and `open_npy` read. The file appears complete or not at all.
 /// @param values the elements in row-major order   @param shape the extents; their product is the number of elements
 /// @throws ShapeError if the shape does not fit the number of elements, or has more than 32 axes
 /// @throws DataError if the file exists or cannot be written; names the path and the system's reason
@@ -52,20 +49,15 @@ void write_npy(std::string const& path, std::span<Value const> values, std::vect
   header.resize((fixed + header.size() + alignment) / alignment * alignment - fixed, ' ');
   header.back() = '\n';
   auto const length = static_cast<std::uint16_t>(header.size());
-  auto const fail = [&] { throw DataError(path + ": cannot be written: " + std::strerror(errno)); };
-  // O_EXCL: whatever is there, also a pipe, a device or a link, stays as it is.
-  FileDescriptor const file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0 && errno == EEXIST) throw DataError(path + ": exists already; remove it, or name another file");
-  if (file.get() < 0) fail();
-  std::size_t at = 0;
-  auto const write = [&](char const* from, std::size_t bytes) {
-    if (!write_at(file.get(), {from, bytes}, at)) fail();
-    at += bytes;
-  };
-  write("\x93NUMPY\x01\x00", 8);  // NOLINT(bugprone-string-literal-with-embedded-nul): the size is given
-  write(reinterpret_cast<char const*>(&length), sizeof length);
-  write(header.data(), header.size());
-  write(reinterpret_cast<char const*>(values.data()), values.size_bytes());
+  struct ::stat found {};
+  if (::lstat(path.c_str(), &found) == 0)  // also a pipe, a device or a link: it stays as it is
+    throw DataError(path + ": exists already; remove it, or name another file");
+  AtomicFile file(path);
+  file.write(std::string_view("\x93NUMPY\x01\x00", 8));  // NOLINT(bugprone-string-literal-with-embedded-nul): sized
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(header);
+  file.write(std::as_bytes(values));
+  file.commit();
 }
 
 }}}  // namespace lockstep::data
