@@ -49,6 +49,7 @@ struct Flags {
     help = command.help();
     values = command.values();
     settings = command.settings();
+    CHECK(command.text_flags() == std::vector<std::string>{"--path", "--config"});
     CHECK(command.values(1).size() == values.size() - 1);
     given = command.arguments(static_cast<int>(arguments.size()), arguments.data());
     return run;

@@ -80,8 +80,7 @@ class Command {
   template <class Value>
   void add(std::string const& names, std::optional<Value>& value, std::type_identity_t<Value> least,
            std::type_identity_t<Value> most, std::string const& help) {
-    add(names,
-        help + " (" + detail::range_sentence(least, most) + default_of(value ? shortest(*value) : "") + ")",
+    add(names, help + " (" + detail::range_sentence(least, most) + default_of(value ? shortest(*value) : "") + ")",
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::parse_number<Value>(name, text, least, most);
         });
@@ -179,6 +178,8 @@ class Command {
   /// Returns names and values of all flags, except flags without a value and those that the caller reads. Call after
   /// `parse`.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
+  /// Returns the names of the flags of strings, whose values may look like numbers.
+  [[nodiscard]] std::vector<std::string> text_flags() const;
   /// Returns values(known) as lines "--name=value", without flags that are not given.
   [[nodiscard]] std::string lines(std::size_t known) const;
   /// Sets flags after the first `known` that are not given to the values of `lines`. Ignores unknown names. Returns the

@@ -177,6 +177,13 @@ LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> Command::settin
   return all;
 }
 
+LOCKSTEP_INLINE std::vector<std::string> Command::text_flags() const {
+  std::vector<std::string> all;
+  for (auto const& flag : flags_)
+    if (flag.is_text) all.push_back(flag.name);
+  return all;
+}
+
 LOCKSTEP_INLINE std::string Command::lines(std::size_t known) const {
   std::string all;
   for (auto const& [name, value] : values(known))

@@ -99,6 +99,7 @@ struct Options : parallel::DistributedOptions {
 
   std::vector<std::string> command_line;                      ///< arguments, including those of a configuration file
   std::vector<std::pair<std::string, std::string>> settings;  ///< values of all flags, by name
+  std::vector<std::string> text_flags;                        ///< flags of strings, by name
   std::vector<std::string> given;                             ///< flags in the arguments or the configuration file
   /// Values of the program's own flags, except strings, by name: equal on all ranks of a run.
   std::vector<std::pair<std::string, std::string>> equal_on_all_ranks;

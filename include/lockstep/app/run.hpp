@@ -110,6 +110,7 @@ template <class Options>
     options.equal_on_all_ranks = command.values(common_flags);
     options.saved_flags = command.lines(saved_flags);
     options.settings = command.settings();
+    options.text_flags = command.text_flags();
     options.given = command.given();
     options.command_line = command.arguments(argc, argv);
     if (auto const note = detail::note_on_quota(processor_quota(), allowed_processors()); !note.empty())

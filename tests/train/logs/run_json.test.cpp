@@ -83,7 +83,10 @@ TEST_CASE("run.json has the command and its settings, with numbers and booleans 
   labels.settings = {{"lr", "0.01"},     {"epochs", "3"},
                      {"trace", "false"}, {"lr-schedule", "cosine"},
                      {"data", "nan"},    {"seed", "18446744073709551615"},
-                     {"name", "1e5x"}};
+                     {"name", "1e5x"},   {"code", "007"},
+                     {"rate", "1e5"},    {"class", "12"},
+                     {"flag", "true"},   {"tiny", "1e-05"}};
+  labels.strings = {"class", "flag"};
   auto const json = json::parse(train::run_json(record(), labels), "run.json");
   CHECK(json.at("command").at(std::size_t{1}).string() == "--lr");
   auto const& settings = json.at("settings");
@@ -93,6 +96,11 @@ TEST_CASE("run.json has the command and its settings, with numbers and booleans 
   CHECK(settings.at("lr-schedule").string() == "cosine");
   CHECK(settings.at("data").string() == "nan");
   CHECK(settings.at("name").string() == "1e5x");
+  CHECK(settings.at("code").string() == "007");
+  CHECK(settings.at("rate").string() == "1e5");
+  CHECK(settings.at("class").string() == "12");
+  CHECK(settings.at("flag").string() == "true");
+  CHECK(settings.at("tiny").number() == 1e-5);
   CHECK(settings.at("seed").number() == 18446744073709551615.0);
   CHECK_FALSE(json::parse(train::run_json(record(), {}), "run.json").find("settings"));
 }

@@ -50,6 +50,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   labels.precision = precision;
   labels.command = options.command_line;
   for (auto const& [flag, text] : options.settings) labels.settings.emplace_back(flag.substr(2), text);
+  for (auto const& flag : options.text_flags) labels.strings.push_back(flag.substr(2));
   auto const bottleneck = scaling::find_bottleneck(scaling::profile_of(record));
   labels.bound = bottleneck.bound;
   labels.cause = bottleneck.cause;

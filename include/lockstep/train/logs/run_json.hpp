@@ -24,12 +24,14 @@ struct RunLabels {
   std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
   std::vector<std::string> command = {};  ///< command line of the run, by word
   std::vector<std::pair<std::string, std::string>> settings = {};  ///< settings such as {"lr", "0.001"}
-  std::string cause = {};                                          ///< of lost time, by name; empty: not looked for
+  std::vector<std::string> strings = {};  ///< names of settings that are strings, also if they look like numbers
+  std::string cause = {};                 ///< of lost time, by name; empty: not looked for
 };
 
 namespace detail {
 
-/// Writes numbers and booleans as such, everything else as a string.
+/// Writes booleans, and numbers in the form that Lockstep writes, as such. Everything else is a string, such as "007"
+/// and "1e5".
 void write_setting(json::Writer& out, std::string_view text);
 
 void write_phases(json::Writer& out, RunRecord const& record);

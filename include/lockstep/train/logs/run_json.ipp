@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/train/logs/run_json.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -7,14 +10,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 LOCKSTEP_COLD_INLINE void write_setting(json::Writer& out, std::string_view text) {
   auto const is = [&](auto& number) {
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc{} && end == text.data() + text.size();
+    return error == std::errc{} && end == text.data() + text.size() && shortest(number) == text;
   };
   std::int64_t integer = 0;
+  std::uint64_t natural = 0;
   double number = 0;
   if (text == "true" || text == "false")
     out.value(text == "true");
   else if (is(integer))
     out.value(integer);
+  else if (is(natural))
+    out.value(static_cast<double>(natural));  // a seed of 64 bits
   else if (is(number) && std::isfinite(number))
     out.value(number);
   else
@@ -123,7 +129,13 @@ LOCKSTEP_COLD_INLINE std::string run_json(RunRecord const& record, RunLabels con
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
   if (!labels.command.empty()) out.member("command", labels.command);
   if (!labels.settings.empty()) out.key("settings").begin_object();
-  for (auto const& [name, text] : labels.settings) detail::write_setting(out.key(name), text);
+  for (auto const& [name, text] : labels.settings) {
+    out.key(name);
+    if (std::find(labels.strings.begin(), labels.strings.end(), name) == labels.strings.end())
+      detail::write_setting(out, text);
+    else
+      out.value(text);
+  }
   if (!labels.settings.empty()) out.end_object();
   out.member("parallel", record.parallel).member("backend", labels.backend).member("engine", record.engine);
   out.member("precision", labels.precision);
