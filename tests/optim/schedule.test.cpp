@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using lockstep::ConfigError;
 using lockstep::Index;
 using lockstep::optim::Schedule;
@@ -82,6 +84,16 @@ TEST_CASE("a custom rule follows the warm-up, with the steps of the schedule or 
   CHECK_THROWS_WITH_AS(static_cast<void>(schedule.factor(16, 8)),
                        "schedule.rule gives -1 for step 16 of 8; it must be a finite number of at least 0",
                        ConfigError);
+}
+
+TEST_CASE("a custom rule may capture constants, and is copied with its schedule") {
+  auto const halves_every = [](Index phase) {
+    return Schedule{.rule = [phase](Index step, Index) { return std::exp2(-static_cast<double>((step - 1) / phase)); }};
+  };
+  auto const schedule = halves_every(3);
+  CHECK(schedule.factor(3) == 1);
+  CHECK(schedule.factor(4) == 0.5);
+  CHECK(halves_every(10).factor(21) == 0.25);
 }
 
 TEST_CASE("the inverse square root continues from the warm-up, whatever the length of the run") {

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <string>
 
@@ -25,9 +26,10 @@ struct Schedule {
   Kind kind = Kind::constant;  ///< ignored if `rule` is set
   double min_factor = 0;       ///< final factor of `cosine` and `linear`, in [0, 1]
 
-  /// Your own rule instead of `kind`: the factor of step t, from 1, of n steps, warm-up included. Use a plain function,
-  /// or a lambda without captures, so that a resumed run has the same rates.
-  double (*rule)(Index step, Index steps) = nullptr;
+  /// Your own rule instead of `kind`: the factor of step t, from 1, of n steps, warm-up included. A lambda may capture
+  /// constants, such as the steps of phases. It must depend on nothing that changes, so that a resumed run has the same
+  /// rates, and all ranks equal ones.
+  std::function<double(Index step, Index steps)> rule = nullptr;
 
   /// Returns the factor on the learning rate in step t, from 1. `steps` counts the fit's steps and is used if
   /// total_steps is 0. With w warm-up steps of n steps, p = (t - 1 - w) / (n - w) and m = min_factor:
