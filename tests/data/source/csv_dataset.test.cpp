@@ -331,6 +331,46 @@ TEST_CASE("blanks as the separator: several count as one, and those at the ends 
   CHECK(error_of("1 2 3 4\n", {.separator = ' '}) == doctest::Contains("has 4 columns"));
 }
 
+TEST_CASE("lines of comments are skipped on request, whatever they hold and wherever they are") {
+  std::string const noted = "# by \"savetxt\nlabel,title,text\n#\n1,a,\"b\n# in quotes\"\r\n#2,c,d\r\n\n# " +
+                            std::string(200'000, 'x') + "\n3,#e,f\n# last";
+  auto const path = put("comments.csv", noted);
+  auto const check = [](data::CsvDataset<News> const& rows) {
+    REQUIRE(rows.size() == 2);
+    CHECK(rows.get(0).text == "b\n# in quotes");
+    CHECK(rows.get(1).label == 3);
+    CHECK(rows.get(1).title == "#e");
+    CHECK(rows.get(1).text == "f");
+  };
+  for (int const threads : {1, 3}) {
+    BothWays<News> const both(path, {.comment = '#', .threads = threads});
+    check(both.held);
+    check(both.read);
+    check(data::CsvDataset<News>(path, {.columns = {"label", "title", "text"}, .comment = '#', .threads = threads}));
+  }
+  CHECK(data::CsvDataset<Single>(put("one.csv", "# x\n% y\nz"), {.comment = '%'}).size() == 2);
+  CHECK_THROWS_WITH_AS(data::CsvDataset<Single>(put("none.csv", "# x\n# y"), {.comment = '#'}),
+                       doctest::Contains("none.csv: holds no rows"), DataError);
+  for (char const sign : {',', '"'})
+    CHECK_THROWS_WITH_AS(data::CsvDataset<Single>(path, {.comment = sign}),
+                         doctest::Contains("as the separator or a quote; use another, such as '#'"), ConfigError);
+}
+
+TEST_CASE("an error in a line that looks like a comment names the option") {
+  auto const remedy = "; if lines that begin with # are comments, set CsvOptions::comment to '#'";
+  CHECK_THROWS_WITH_AS(data::CsvDataset<News>(put("a.csv", "1,a,b\n# made by hand\n2,c,d")),
+                       doctest::Contains((std::string("or change the row type") + remedy).c_str()), DataError);
+  data::CsvDataset<News> const rows(put("b.csv", "1,a,b\n#2,c,d"));
+  CHECK_THROWS_WITH_AS(static_cast<void>(rows.get(1)), doctest::Contains(remedy), DataError);
+  data::CsvDataset<News> const others(put("c.csv", "1,a,b\nx,#c,d"));
+  try {
+    static_cast<void>(others.get(1));
+    CHECK(false);
+  } catch (DataError const& error) {
+    CHECK(std::string(error.what()).find("comment") == std::string::npos);
+  }
+}
+
 TEST_CASE("another separator, and a row of one column") {
   CHECK(table<News>("1\ta,b\tc\n", {.separator = '\t'}).get(0).title == "a,b");
   auto const lines = table<Single>("one\n\"two\nlines\"\nthree\n");

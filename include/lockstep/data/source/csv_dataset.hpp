@@ -51,6 +51,8 @@ struct CsvOptions {
   /// Strings, such as "NA", that mean no number in the field of a std::optional. Empty fields always do, and "nan" for
   /// floating-point numbers.
   std::vector<std::string> missing = {};
+  /// First character of lines to skip, such as '#'; '\0': none. One thread indexes a file with comments.
+  char comment = '\0';
   char list_separator = ' ';  ///< between the elements of a std::vector in one field; consecutive blanks count as one
   int threads = 1;            ///< that index the rows; the index is equal for any number
   Progress* progress = nullptr;  ///< shows the progress of indexing; null: no display
@@ -202,8 +204,8 @@ bool holds_number(Value const& cell) noexcept {
 /// @throws DataError from the constructor if a row has another number of columns, or a quote does not close
 /// @throws DataError from the constructor unless each name of `CsvOptions::columns` occurs exactly once
 /// @throws DataError from `get` if a number cannot be read, or the file has changed
-/// @throws ConfigError if the number of names differs from the number of columns of the row type, or for an unknown
-/// encoding
+/// @throws ConfigError if the number of names differs from the number of columns of the row type, for an unknown
+/// encoding, or if `CsvOptions::comment` is the separator or a quote
 /// @source RFC 4180
 template <class Row>
 class CsvDataset {
@@ -273,10 +275,13 @@ class CsvDataset {
  private:
   static std::shared_ptr<detail::CsvTable> open(std::string path, CsvOptions const& options) {
     using Checked = Check<Members>;
+    if (options.comment != '\0' && (options.comment == options.separator || options.comment == '"'))
+      throw ConfigError(std::string("CsvDataset: CsvOptions::comment is '") + options.comment +
+                        "', as the separator or a quote; use another, such as '#'");
     auto const make = [&](auto const&... columns) {
-      return std::make_shared<detail::CsvTable>(detail::CsvSource{std::move(path), options.separator, options.encoding},
-                                                options.max_held_bytes,
-                                                detail::CsvThreads{options.threads, options.progress}, columns...);
+      return std::make_shared<detail::CsvTable>(
+          detail::CsvSource{std::move(path), options.separator, options.encoding, options.comment},
+          options.max_held_bytes, detail::CsvThreads{options.threads, options.progress}, columns...);
     };
     if (options.columns.empty()) return make(Checked::columns, Checked::kinds());
     if (options.columns.size() != Checked::columns)
@@ -345,7 +350,7 @@ class CsvDataset {
                           ? "; fill the field, or make the member a std::optional number, which may be absent"
                           : "; correct the field, or change the member's type or the header option") +
                      (detail::is_optional_number<Value> ? ", or name the word in CsvOptions::missing" : "") +
-                     (detail::is_csv_list<Value> ? ", or set CsvOptions::list_separator" : ""));
+                     (detail::is_csv_list<Value> ? ", or set CsvOptions::list_separator" : "") + row.comment_remedy());
       }
     } else {
       field.copy_to(cell);

@@ -7,11 +7,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// Returns the fields of a CSV file's first row, whether names or a sample, to recognize one of several layouts.
+/// Returns the fields of a CSV file's first row that is no comment, whether names or a sample, to recognize one of
+/// several layouts.
 /// @throws DataError as CsvDataset, for the first row only
 [[nodiscard]] inline std::vector<std::string> csv_first_row(std::string const& path, char separator = ',',
-                                                            std::string const& encoding = "utf-8") {
-  return detail::texts_of(detail::CsvTable(detail::CsvSource{path, separator, encoding}).row(0));
+                                                            std::string const& encoding = "utf-8",
+                                                            char comment = '\0') {
+  return detail::texts_of(detail::CsvTable(detail::CsvSource{path, separator, encoding, comment}).row(0));
 }
 
 }}}  // namespace lockstep::data

@@ -31,6 +31,10 @@ class CsvRow {
   CsvField next();
   /// @throws DataError unless the row is over
   void expect_end() const;
+  /// Returns advice for an error in this row if it looks like a comment, else an empty string.
+  [[nodiscard]] char const* comment_remedy() const noexcept {
+    return text_.starts_with('#') ? "; if lines that begin with # are comments, set CsvOptions::comment to '#'" : "";
+  }
   /// @throws DataError "file:line: why", for a place in the row
   [[noreturn]] void fail(std::size_t at, std::string const& why) const { file_.fail(offset_ + at, why); }
 
@@ -57,10 +61,12 @@ struct CsvSource {
   std::string path;
   char separator = ',';
   std::string encoding = "utf-8";
+  char comment = '\0';  ///< that begins a line to skip; '\0': none
 };
 
 /// Indexes the rows of a CSV file (RFC 4180): quoted fields, doubled quotes, line breaks within quotes, LF or CR LF
-/// line ends, an optional byte order mark. Skips empty lines. Checks that all rows have the same number of columns.
+/// line ends, an optional byte order mark. Skips empty lines and comments. Checks that all rows have the same number of
+/// columns.
 class CsvTable {
  public:
   /// Reads and finds only the first row. @throws DataError if the file cannot be read or holds no row
@@ -100,14 +106,16 @@ class CsvTable {
 
   static std::string count(std::size_t n, std::string const& what);
   void find_rows(TextWindow& window, std::size_t columns, std::string const& which, std::string const& or_else);
-  /// Drops empty lines, and appends the start of the next row, if there is one.
+  /// Drops empty lines and comments, and appends the start of the next row, if there is one.
   /// @throws DataError if the whole file has no row
   bool find_row(TextWindow& window);
+  /// Drops a comment at the window's beginning; grows the window to hold it.
+  void drop_comment(TextWindow& window);
   /// Returns the size of the row at the window's beginning; grows the window to hold it.
   Measured measure(TextWindow& window);
 
   TextFile file_;
-  char separator_;
+  char separator_, comment_;
   std::vector<std::size_t> begins_;  // of the rows
   std::size_t end_ = 0;              // of the last row
   std::size_t columns_ = 0;

@@ -35,14 +35,16 @@ LOCKSTEP_INLINE std::vector<std::string> texts_of(CsvRow row) {
 }
 
 LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source)
-    : file_(std::move(source.path), source.encoding), separator_(source.separator) {
+    : file_(std::move(source.path), source.encoding), separator_(source.separator), comment_(source.comment) {
   auto window = file_.window();
   if (find_row(window)) end_ = begins_[0] + measure(window).bytes;
 }
 
 LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source, std::uint64_t max_held_bytes, CsvThreads threads,
                                    std::size_t columns, std::string const& kinds)
-    : file_(std::move(source.path), max_held_bytes, source.encoding), separator_(source.separator) {
+    : file_(std::move(source.path), max_held_bytes, source.encoding),
+      separator_(source.separator),
+      comment_(source.comment) {
   with_memory_for(this->path() + " (its rows)", file_.size(), [&] {
     if (find_rows_by_parts(threads, columns)) return;
     auto window = file_.window();
@@ -52,7 +54,9 @@ LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source, std::uint64_t max_held_byte
 
 LOCKSTEP_INLINE CsvTable::CsvTable(CsvSource source, std::uint64_t max_held_bytes, CsvThreads threads,
                                    std::vector<std::string> const& names)
-    : file_(std::move(source.path), max_held_bytes, source.encoding), separator_(source.separator) {
+    : file_(std::move(source.path), max_held_bytes, source.encoding),
+      separator_(source.separator),
+      comment_(source.comment) {
   auto window = file_.window();
   find_row(window);
   measure(window);
@@ -100,7 +104,7 @@ LOCKSTEP_INLINE std::size_t CsvTable::number(std::size_t place) const noexcept {
 }
 
 LOCKSTEP_INLINE bool CsvTable::find_rows_by_parts(CsvThreads const& threads, std::size_t columns) {
-  if (threads.count <= 1 && !threads.progress) return false;
+  if ((threads.count <= 1 && !threads.progress) || comment_ != '\0') return false;  // a comment may hold a quote
   ThreadPool pool(threads.count);
   auto found =
       CsvIndexer(file_.file(), separator_, columns, threads.progress, file_.checks() ? Decoding::check : Decoding::none)
@@ -124,7 +128,8 @@ LOCKSTEP_INLINE void CsvTable::find_rows(TextWindow& window, std::size_t columns
     auto const row = measure(window);
     if (row.columns != columns)
       fail(rows() - 1, "has " + count(row.columns, "column") + ", but " + std::to_string(columns) + which +
-                           " were expected; correct the line, quote fields that hold the separator" + or_else);
+                           " were expected; correct the line, quote fields that hold the separator" + or_else +
+                           CsvRow(file_, window.text(), begins_.back(), separator_).comment_remedy());
     end_ = begins_.back() + row.bytes;
     window.drop(row.bytes);
   }
@@ -137,6 +142,10 @@ LOCKSTEP_INLINE bool CsvTable::find_row(TextWindow& window) {
     std::size_t empty = 0;
     while (empty < text.size() && csv_line_break(text, empty) != 0) ++empty;
     window.drop(empty);
+    if (empty < text.size() && comment_ != '\0' && window.text()[0] == comment_) {
+      drop_comment(window);
+      continue;
+    }
     if (empty < text.size()) {
       begins_.push_back(window.offset());
       return true;
@@ -146,6 +155,14 @@ LOCKSTEP_INLINE bool CsvTable::find_row(TextWindow& window) {
   }
   if (begins_.empty()) throw DataError(path() + ": holds no rows; it must hold at least one sample");
   return false;
+}
+
+LOCKSTEP_INLINE void CsvTable::drop_comment(TextWindow& window) {
+  for (;; file_.grow(window)) {
+    auto const text = window.text();
+    auto const end = text.find_first_of("\r\n");
+    if (end != std::string_view::npos || window.ended()) return window.drop(std::min(end, text.size()));
+  }
 }
 
 LOCKSTEP_INLINE CsvTable::Measured CsvTable::measure(TextWindow& window) {
