@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -235,6 +236,22 @@ void check(Options const& options) {
 
 void prepare(Options const& options) { static_cast<void>(prepared(options, nullptr, true)); }
 
+/// Notes what probably is an error in the data.
+void print_notes(data::TokenCache const& texts) {
+  auto const all = texts.training_size() + texts.evaluation_size();
+  if (texts.empty() > 0)
+    std::printf("note: %td of %td texts are empty or have no words; each is read as one unknown word\n", texts.empty(),
+                all);
+  auto const names = texts.classes();
+  auto const note = [&](char const* which, Index size, std::optional<std::int32_t> label, char const* consequence) {
+    if (label && *label >= 0)
+      std::printf("note: each of the %td %s texts has the class \"%s\", so that %s; check the labels\n", size, which,
+                  names[static_cast<std::size_t>(*label)].c_str(), consequence);
+  };
+  note("training", texts.training_size(), texts.only_training_label(), "a model learns to predict nothing else");
+  note("evaluation", texts.evaluation_size(), texts.only_evaluation_label(), "the accuracy says little");
+}
+
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   auto* const out = training.is_main_rank() ? stdout : nullptr;
@@ -242,6 +259,7 @@ int train_rank(app::Training<Options>& training) {
   if (out && texts.truncated() > 0)
     std::printf("note: %td of %td texts have more than %td words; the rest of them is not read (--max-length)\n",
                 texts.truncated(), texts.training_size() + texts.evaluation_size(), options.max_length);
+  if (out) print_notes(texts);
   auto const loader = [&](auto const& articles, auto sampler) {
     return data::DataLoader{articles, sampler, collate(options), training.loader_options()};
   };

@@ -512,6 +512,27 @@ TEST_CASE("texts longer than the model's limit are counted and reported once, an
   CHECK_FALSE(contains(out("8"), "texts have more than"));
 }
 
+TEST_CASE("empty texts and parts of one class are noted, and other data is not mentioned") {
+  TemporaryFolder const folder;
+  auto const out = [&](std::string const& training, std::string const& evaluation) {
+    auto const outcome = run_example("text_classification",
+                                     {"--data", save(folder, "data.csv", training), "--eval-data",
+                                      save(folder, "eval.csv", evaluation), "--d-model", "16", "--max-steps", "1"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  std::string const one = "\"2\",\"title\",\"words of sports\"\n", other = "\"1\",\"title\",\"words\"\n",
+                    empty = "\"1\",\"\",\"\"\n";
+  auto const whole = out(one + other, one + other);
+  CHECK_FALSE(contains(whole, "note: each of"));
+  CHECK_FALSE(contains(whole, "no words"));
+  auto const noted = out(one + one + one, one + one);
+  CHECK(contains(noted, "note: each of the 3 training texts has the class \"Sports\", so that a model learns"));
+  CHECK(contains(noted, "note: each of the 2 evaluation texts has the class \"Sports\", so that the accuracy"));
+  CHECK(contains(out(one + empty + empty, one + other), "note: 2 of 5 texts are empty or have no words"));
+}
+
 TEST_CASE("the study's configuration files equal their flags") {
   TemporaryFolder const folder;
   std::string const data = save(folder, "data.csv", news(0, 200));

@@ -161,6 +161,43 @@ TEST_CASE("a cache is prepared once, and again when a source or a rule changes")
   CHECK(source.files().size() == 1);  // the old file's cache can never be used again
 }
 
+TEST_CASE("texts without tokens are counted, and a part of one label is known") {
+  Source source;
+  auto const cache = source.prepare();
+  CHECK(cache.empty() == [] {
+    Index count = 0;
+    for (auto const& [size, seed] : {std::pair{Index{1100}, 1}, {Index{300}, 2}})
+      for (Index i = 0; i < size; ++i)
+        count += texts(size, static_cast<std::uint64_t>(seed)).get(i).text.find('W') == std::string::npos;
+    return count;
+  }());
+  CHECK(cache.empty() > 2);
+  CHECK_FALSE(cache.only_training_label());
+  CHECK_FALSE(cache.only_evaluation_label());
+  CHECK(source.prepare().empty() == cache.empty());  // read from the file
+
+  auto const of_labels = [](std::vector<std::int32_t> const& labels) {
+    return data::LabelledTexts(std::ssize(labels), [labels](Index i) -> data::LabelledText {
+      return {"word", labels[static_cast<std::size_t>(i)]};
+    });
+  };
+  auto const made = [&](std::vector<std::int32_t> const& training, std::vector<std::int32_t> const& evaluation,
+                        std::vector<std::string> const& names = {"a", "b", "c"}) {
+    return data::TokenCache::prepare({}, rules, {}, data::WordTokenizer{}, [&](auto const& build) {
+      build(of_labels(training), of_labels(evaluation), names);
+    });
+  };
+  CHECK(made({2, 2, 2}, {}).only_training_label() == 2);
+  CHECK_FALSE(made({2, 2, 2}, {}).only_evaluation_label());
+  CHECK(made({0, 1}, {-1, -1}).only_evaluation_label() == -1);
+  CHECK(made({0, 1}, {}).empty() == 0);
+  CHECK(made({0, 1}, {}, {"a\rb", ""}).classes() == std::vector<std::string>{"a\rb", ""});
+  CHECK_THROWS_WITH_AS(made({0, 1}, {}, {"a", "b\nc"}),
+                       "TokenCache: the name of class 1 has a line break after \"b\", and names are kept one per line; "
+                       "replace it, as by a space",
+                       ConfigError);
+}
+
 TEST_CASE("small sources are prepared in memory and leave no file") {
   Source source;
   auto const cache = source.prepare({.min_bytes = 100});

@@ -105,7 +105,7 @@ class TokenCache {
   /// @param tokenizer several threads call `tokenizer(text, each)`
   /// @throws any exception of `read` and of the texts
   /// @throws DataError if the folder cannot be written
-  /// @throws ConfigError if a rule is out of range
+  /// @throws ConfigError if a rule is out of range, or the name of a class has a line break
   template <class Tokenizer, class Read>
   [[nodiscard]] static TokenCache prepare(TextSources const& sources, TokenRules const& rules,
                                           TokenCacheOptions const& options, Tokenizer const& tokenizer,
@@ -158,6 +158,12 @@ class TokenCache {
   [[nodiscard]] Index evaluation_size() const noexcept { return static_cast<Index>(file_->header().parts[1].rows); }
   /// Returns the number of texts, in both parts, that had more than `max_length` tokens.
   [[nodiscard]] Index truncated() const noexcept;
+  /// Returns the number of texts, in both parts, without a token, which have the single token Vocabulary::unknown.
+  [[nodiscard]] Index empty() const noexcept;
+  /// Returns the label that all training texts have, or nothing if they have several, or there are none. Below for the
+  /// evaluation texts.
+  [[nodiscard]] std::optional<std::int32_t> only_training_label() const noexcept { return only_label(0); }
+  [[nodiscard]] std::optional<std::int32_t> only_evaluation_label() const noexcept { return only_label(1); }
 
  private:
   static constexpr std::size_t max_files = 8;
@@ -165,6 +171,8 @@ class TokenCache {
 
   explicit TokenCache(std::shared_ptr<detail::TokenFile const> file) : file_(std::move(file)) {}
 
+  [[nodiscard]] std::optional<std::int32_t> only_label(std::size_t part) const noexcept;
+  /// @throws ConfigError for a name with a line break
   static std::string one_per_line(std::vector<std::string> const& names);
   template <class Build>
   static TokenCache in_memory(detail::TokenKey const& key, Build const& build) {

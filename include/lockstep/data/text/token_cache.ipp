@@ -65,9 +65,24 @@ LOCKSTEP_INLINE Index TokenCache::truncated() const noexcept {
   return static_cast<Index>(file_->header().parts[0].truncated + file_->header().parts[1].truncated);
 }
 
+LOCKSTEP_INLINE Index TokenCache::empty() const noexcept {
+  return static_cast<Index>(file_->header().parts[0].empty + file_->header().parts[1].empty);
+}
+
+LOCKSTEP_INLINE std::optional<std::int32_t> TokenCache::only_label(std::size_t part) const noexcept {
+  auto const& found = file_->header().parts[part];
+  if (found.rows == 0 || found.least_label != found.largest_label) return {};
+  return found.least_label;
+}
+
 LOCKSTEP_INLINE std::string TokenCache::one_per_line(std::vector<std::string> const& names) {
   std::string out;
-  for (auto const& name : names) out += name + "\n";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (auto const at = names[i].find('\n'); at != std::string::npos)
+      throw ConfigError("TokenCache: the name of class " + std::to_string(i) + " has a line break after \"" +
+                        names[i].substr(0, at) + "\", and names are kept one per line; replace it, as by a space");
+    out += names[i] + "\n";
+  }
   return out;
 }
 

@@ -127,6 +127,13 @@ class TokenBuilder {
     std::size_t worker = 0;
   };
 
+  /// Counts and labels of the texts that a thread has read.
+  struct Found {
+    std::uint64_t truncated = 0, empty = 0;
+    std::int32_t least_label = std::numeric_limits<std::int32_t>::max();
+    std::int32_t largest_label = std::numeric_limits<std::int32_t>::min();
+  };
+
   static std::vector<std::string> words_of(Vocabulary const& vocabulary) {
     std::vector<std::string> words;
     for (auto id = std::int32_t{first_id}; id < vocabulary.size(); ++id) words.emplace_back(vocabulary.token(id));
@@ -157,7 +164,11 @@ class TokenBuilder {
     auto const count = (texts.size() + rows_of_block - 1) / rows_of_block;
     std::vector<Block> blocks(static_cast<std::size_t>(count));
     std::atomic<Index> next_block{0};
-    std::atomic<std::uint64_t> truncated{0};
+    std::atomic<std::uint64_t> truncated{0}, empty{0};
+    std::mutex merging;
+    auto& header = header_.parts[part];
+    header.least_label = std::numeric_limits<std::int32_t>::max();
+    header.largest_label = std::numeric_limits<std::int32_t>::min();
     std::atomic<bool> failed{false};
     std::mutex failing;
     std::exception_ptr error;
@@ -172,8 +183,19 @@ class TokenBuilder {
           auto const first = block * rows_of_block, end = std::min(texts.size(), first + rows_of_block);
           tokens.clear();
           records.clear();
-          for (Index i = first; i < end; ++i)
-            if (add(texts.get(i), tokenizer, number, tokens, records)) ++truncated;
+          Found found;
+          for (Index i = first; i < end; ++i) add(texts.get(i), tokenizer, number, tokens, records, found);
+          truncated += found.truncated;
+          empty += found.empty;
+          for (auto const& record : records) {
+            found.least_label = std::min(found.least_label, record.label);
+            found.largest_label = std::max(found.largest_label, record.label);
+          }
+          {
+            std::lock_guard const lock(merging);
+            header.least_label = std::min(header.least_label, found.least_label);
+            header.largest_label = std::max(header.largest_label, found.largest_label);
+          }
           number.finish(tokens);
           auto const begin = next_token_.fetch_add(tokens.size());
           for (auto& record : records) record.begin += begin;
@@ -190,14 +212,15 @@ class TokenBuilder {
       }
     });
     if (error) std::rethrow_exception(error);  // all blocks before it were started earlier, and are complete
-    header_.parts[part].rows = static_cast<std::uint64_t>(texts.size());
-    header_.parts[part].truncated = truncated;
+    header.rows = static_cast<std::uint64_t>(texts.size());
+    header.truncated = truncated;
+    header.empty = empty;
     return blocks;
   }
-  /// @returns whether the text was truncated
+  /// Appends the tokens and the record of a text, and counts it in `found`.
   template <class Tokenizer, class Number>
-  bool add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number,
-           std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records) const {
+  void add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number,
+           std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records, Found& found) const {
     auto const begin = tokens.size(), most = begin + static_cast<std::size_t>(rules_.max_length);
     bool truncated = false;
     tokenizer(text.text, [&](auto const& token) {
@@ -208,9 +231,10 @@ class TokenBuilder {
         truncated = true;
       number.number(token, tokens, place);
     });
+    found.truncated += truncated;
+    found.empty += tokens.size() == begin;
     if (tokens.size() == begin) tokens.push_back(Number::none);
     records.push_back({begin, static_cast<std::uint32_t>(tokens.size() - begin), text.label});
-    return truncated;
   }
   [[nodiscard]] std::uint64_t record_at(std::size_t part, Index i) const noexcept {
     return header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);

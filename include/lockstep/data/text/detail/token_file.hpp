@@ -40,10 +40,11 @@ struct TokenRecord {
 /// vocabulary and the classes as text, and a checksum of each MiB of these.
 struct TokenHeader {
   static constexpr std::array<char, 16> magic_of_format{'l', 'o', 'c', 'k', 's', 't', 'e', 'p',
-                                                        ' ', 't', 'o', 'k', 'e', 'n', 's', '1'};
+                                                        ' ', 't', 'o', 'k', 'e', 'n', 's', '2'};
   static constexpr std::uint64_t body = 4096, block = std::uint64_t{1} << 20;
   struct Part {
-    std::uint64_t rows = 0, truncated = 0, fingerprint = 0, records_at = 0;
+    std::uint64_t rows = 0, truncated = 0, empty = 0, fingerprint = 0, records_at = 0;
+    std::int32_t least_label = 0, largest_label = 0;
   };
   std::array<char, 16> magic = magic_of_format;
   TokenKey key{};
