@@ -22,6 +22,7 @@
 #include <lockstep/app/detail/parse_number.hpp>
 #include <lockstep/app/detail/run_logs.hpp>
 #include <lockstep/app/detail/run_output.hpp>
+#include <lockstep/app/detail/saved_file.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
@@ -74,9 +75,6 @@ void apply_settings(Options const& options, Optimizer& optimizer) {
     if (gives("--weight-decay") || programs) optimizer.weight_decay = options.weight_decay;
   }
 }
-
-/// Name of Options::saved_flags in the metadata of checkpoints.
-inline constexpr char saved_flags_key[] = "flags";
 
 /// Returns the program's metadata with its flags, which --evaluate reads, unless it has metadata of that name.
 inline train::Metadata with_flags(train::Metadata metadata, Options const& options) {
@@ -215,7 +213,9 @@ class Training : public detail::Additions {
     if constexpr (requires { policy.communicator; })
       if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
-    if (!options_.init_from.empty()) trainer.load(options_.init_from, init_names_);
+    if (!options_.init_from.empty())
+      detail::with_saved_file("--init-from", options_.init_from, options_,
+                              [&] { trainer.load(options_.init_from, init_names_); });
     if (options_.evaluate) {
       if (is_main_rank()) announce(trainer, loader);
       if (evaluates_) detail::evaluate_alone(trainer, evaluation, is_main_rank());
@@ -240,13 +240,16 @@ class Training : public detail::Additions {
     std::optional<detail::RunLogs> logs;
     if (is_main_rank()) {
       announce(trainer, loader);
+      if (options_.resume == Options::automatic && fit.checkpoints.resume.empty())
+        output_.note("--resume auto: there is no checkpoint in " + fit.checkpoints.folder +
+                     ", so the run starts from the beginning");
       logs.emplace(output_).join(fit.observers);
       if (output_.saves() && !options_.best_by.empty())
         fit.observers.push_back(&best.emplace(trainer, output_.best_file(), saved, stdout));
     }
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
-    auto record = trainer.fit(loader, evaluation, fit);
+    auto record = resumed(fit, [&] { return trainer.fit(loader, evaluation, fit); });
     bool const was_complete = output_.print_end(record);
     if (logs) logs->note_removed();
     if constexpr (requires { loader.stats(); }) output_.note_unreadable(loader.stats());
@@ -264,6 +267,13 @@ class Training : public detail::Additions {
     return record;
   }
 
+  /// Returns f(), which resumes from the checkpoint of `fit`, if any.
+  template <class Function>
+  [[nodiscard]] auto resumed(FitOptions const& fit, Function const& f) const {
+    auto const* const flag = options_.resume == Options::automatic ? "--resume auto:" : "--resume";
+    return detail::with_saved_file(flag, fit.checkpoints.resume, options_, f);
+  }
+
   /// Returns the options of a fit that have flags.
   [[nodiscard]] FitOptions chosen() const {
     auto fit = options_.fit_options;
@@ -276,7 +286,7 @@ class Training : public detail::Additions {
                                          FitOptions fit) const {
     if (is_main_rank()) announce(trainer, loader);
     fit.dry_run = true;
-    auto record = trainer.fit(loader, evaluation, fit);
+    auto record = resumed(fit, [&] { return trainer.fit(loader, evaluation, fit); });
     if (is_main_rank()) output_.print_dry_run(record, loader.samples(), epoch_steps(loader), fit.schedule.total_steps);
     return record;
   }

@@ -2,6 +2,7 @@
 #include <lockstep/app/cache_options.ipp>
 #include <lockstep/app/detail/hints.ipp>
 #include <lockstep/app/detail/run_output.ipp>
+#include <lockstep/app/detail/saved_file.ipp>
 #include <lockstep/app/examination.ipp>
 #include <lockstep/app/run.ipp>
 #include <lockstep/app/save_dir.ipp>

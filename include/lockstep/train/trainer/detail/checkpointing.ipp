@@ -201,8 +201,15 @@ LOCKSTEP_COLD_INLINE void Checkpointing::check(Progress const& progress, RunReco
     throw ConfigError(options_.resume + ": was saved with " + what + " " + was + ", but training would continue with " +
                       is + "; make them equal, or start a new run");
   };
+  auto const check_loader = [&] {
+    try {
+      loader_.check(progress.data);
+    } catch (DataError const& error) {
+      throw DataError(options_.resume + ": " + error.what());
+    }
+  };
   if (loader_.resumes())  // with other samples, a batch by tokens differs too
-    if (progress.data.samples != loader_.samples()) loader_.check(progress.data);
+    if (progress.data.samples != loader_.samples()) check_loader();
   if (progress.effective_batch_size != record.effective_batch_size)
     refuse("an effective batch of", std::to_string(progress.effective_batch_size),
            std::to_string(record.effective_batch_size));
@@ -215,7 +222,7 @@ LOCKSTEP_COLD_INLINE void Checkpointing::check(Progress const& progress, RunReco
                       "; make them equal, or start a new run");
   if (progress.seed != seed_) refuse("the seed", std::to_string(progress.seed), std::to_string(seed_));
   if (loader_.resumes()) {
-    loader_.check(progress.data);
+    check_loader();
     if (!(loader_state(progress.steps) == progress.data))
       throw ConfigError(options_.resume + ": was saved at epoch " + std::to_string(progress.data.epoch) +
                         ", position " + std::to_string(progress.data.position) + ", but step " +
