@@ -40,11 +40,15 @@ namespace {
 
 constexpr int trial_steps = 12;
 
-std::vector<std::string> list_of(std::string const& text) {
+/// @throws ConfigError for an empty element, which would be the trainer's default
+std::vector<std::string> list_of(std::string const& name, std::string const& text) {
   if (std::error_code error; fs::exists(text, error)) return {text};  // a path may have a comma
   std::vector<std::string> all;
   std::istringstream list(text);
   for (std::string each; std::getline(list, each, ',');) all.push_back(each);
+  if (all.empty() || std::find(all.begin(), all.end(), "") != all.end())
+    throw ConfigError(name + " '" + text +
+                      "': an element is empty; separate the elements by single commas, without blanks");
   return all;
 }
 
@@ -59,14 +63,14 @@ struct Flags {
     command.add("--devices", plan.devices, 1, 256, "Numbers of devices");
     command.add("--parallel", "Policies: several of single, dp, ddp (default all)",
                 [this](auto const& name, auto const& text) {
-                  plan.parallel = list_of(text);
+                  plan.parallel = list_of(name, text);
                   for (auto const& each : plan.parallel)
                     if (each != "single" && each != "dp" && each != "ddp")
                       throw ConfigError(name + " " + text + ": \"" + each + "\" must be one of single, dp, ddp");
                 });
     command.add("--batch-sizes", plan.batch_sizes, 1, 1 << 20, "Batch sizes per device; default: the trainer's");
     command.add("--data", "Training data sets, as in a.csv,b.csv; default: the trainer's",
-                [this](auto const&, auto const& text) { plan.data = list_of(text); });
+                [this](auto const& name, auto const& text) { plan.data = list_of(name, text); });
     command.add("--repeat", plan.repeat, 1, 1000, "Runs of each configuration, with seeds 1, 2 and so on");
     command.add("--save-dir", plan.save_dir, "Folder of all runs; default: runs/TRAINER_study");
     command.add("--out", out, "Folder that receives the report; default: report in the folder of the runs");

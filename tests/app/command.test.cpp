@@ -199,12 +199,20 @@ TEST_CASE("an unknown flag is refused with the nearest known one") {
 TEST_CASE("a flag without its value, or given twice, is refused") {
   Flags flags;
   CHECK(contains(flags.refused({"--width"}), "--width: a flag takes one value"));
+  CHECK(contains(flags.refused({"--width"}), "the value is missing: write --width VALUE"));
+  CHECK(contains(flags.refused({"--path", "--width", "3"}),
+                 "--path: a flag takes one value and is given once; the value"));
+  CHECK(contains(flags.refused({"--width=3", "--rate=1", "--width", "4"}),
+                 "--width: a flag takes one value and is given once; leave out all but one"));
   CHECK(contains(flags.refused({"--width", "3", "--width", "4"}), "--width: a flag takes one value and is given once"));
   CHECK(contains(flags.refused({"--width", "3", "--breadth", "4"}), "once"));
+  CHECK_FALSE(contains(flags.refused({"--width", "3", "--breadth", "4"}), "missing"));
   CHECK(contains(flags.refused({"--dry=maybe"}), "--dry = maybe: the flag takes no value"));
   CHECK(contains(flags.refused({"--dry", "true"}),
                  "unexpected argument \"true\": flags begin with --, and each takes "
-                 "one value, or none"));
+                 "one value, or none; a switch takes true or false after =, as --dry-run=true"));
+  CHECK(contains(flags.refused({"--rate", "0,5"}), "must be a number from 0 to 1; write a decimal point, not a comma"));
+  CHECK_FALSE(contains(flags.refused({"--width", "3,5"}), "comma"));
 }
 
 TEST_CASE("a configuration file uses the flags' names, with or without sections, as YAML or JSON") {

@@ -65,9 +65,32 @@ TEST_CASE("--resume continues a run") {
   CHECK(refused(folder.at("new"), "auto").empty());
   auto const file = folder.at("checkpoints/step_7.safetensors");
   CHECK(contains(refused(folder.at("new"), file), "--resume " + file + ": there is no such file"));
+  CHECK(contains(refused(folder.at("new"), folder.path.string()), ": is a directory; name a checkpoint in it, or"));
   std::ofstream(file) << "x";
   CHECK(refused(folder.at("new"), file).empty());
   CHECK(contains(refused(folder.path.string(), file), "already holds a run"));
+}
+
+TEST_CASE("a directory that could not be created is refused before the start") {
+  Folder const folder;
+  std::ofstream(folder.at("file")) << "x";
+  CHECK(contains(refused(folder.at("file/below/deep")), "below/deep: cannot be created in " + folder.at("file")));
+  fs::create_directory(folder.at("fixed"));
+  fs::permissions(folder.path, fs::perms::all);
+  fs::permissions(folder.at("fixed"), fs::perms(0555));
+  if (lockstep_test::Unprivileged const now; now)
+    CHECK(contains(refused(folder.at("fixed/new/deep"), "auto"), "fixed: Permission denied; name another directory"));
+}
+
+TEST_CASE("--init-from names a file") {
+  Folder const folder;
+  CHECK_NOTHROW(app::check_init_from(""));
+  CHECK_THROWS_WITH_AS(app::check_init_from(folder.at("none")),
+                       doctest::Contains("none: there is no such file; name a"), ConfigError);
+  CHECK_THROWS_WITH_AS(app::check_init_from(folder.path.string()),
+                       doctest::Contains(": is a directory; name a file in"), ConfigError);
+  std::ofstream(folder.at("a.safetensors")) << "x";
+  CHECK_NOTHROW(app::check_init_from(folder.at("a.safetensors")));
 }
 
 TEST_CASE("a directory serves one process at a time") {
@@ -129,7 +152,12 @@ TEST_CASE("an output file may not be one of the inputs, by any name, and a pipe 
   app::check_output_file("--predictions", folder.at("train.csv"), {folder.at("data"), folder.at("none")});
   app::check_output_file("--predictions", folder.at("new.csv"), {folder.at("train.csv")});
   app::check_output_file("--predictions", "/dev/null", {"/dev/null"});
-  CHECK_THROWS_AS(app::check_output_file("--predictions", folder.at("none/a.csv"), {}), DataError);
+  CHECK_THROWS_WITH_AS(app::check_output_file("--predictions", folder.at("none/a.csv"), {}),
+                       ("--predictions " + folder.at("none/a.csv") +
+                        ": cannot create the file: No such file or directory; "
+                        "make its folder first; ~ is not expanded")
+                           .c_str(),
+                       DataError);
   CHECK_FALSE(fs::exists(folder.at("new.csv")));
   std::ifstream in(folder.at("train.csv"));
   std::string text;

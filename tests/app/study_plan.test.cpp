@@ -26,8 +26,8 @@ std::string words_of(StudyEntry const& entry) {
 TEST_CASE("a plan has each policy, number of devices, batch size, data set and repeat once") {
   TrainerProgram const trainer({"/bin/true", "--epochs", "1"}, "study", {});
   StudyPlan plan{.devices = {4, 1, 2, 2},
-                 .batch_sizes = {16, 32},
-                 .data = {"a.csv", "x/b/train.csv"},
+                 .batch_sizes = {16, 32, 16},
+                 .data = {"a.csv", "x/b/train.csv", "a.csv"},
                  .repeat = 3,
                  .save_dir = "runs"};
   auto const all = plan.entries(trainer, 8);

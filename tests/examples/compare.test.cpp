@@ -121,7 +121,7 @@ TEST_CASE("a file that is not a saved run is refused by name") {
     CHECK(contains(outcome.err, message));
   };
   check({}, "needs the directories");
-  check({folder / "missing"}, "missing: holds no run.json");
+  check({folder / "missing"}, "missing: there is no such directory; give the --save-dir");
   check({folder / "broken"}, "broken/run.json: line 1");
   check({folder / "short"}, "short/run.json: json: there is no member");
 }

@@ -92,7 +92,7 @@ TEST_CASE("arguments that report does not support are refused in one sentence") 
   };
   check({}, "needs the directory of a run");
   check({"--ranks", "2"}, "needs the directory of a run");
-  check({folder / "missing"}, "missing: holds no run.json");
+  check({folder / "missing"}, "missing: there is no such directory; give the --save-dir");
   check({directory, "--ranks", "1"}, "--ranks 1: must be a whole number from 2");
   check({directory, "--ranks", "2,,3"}, "--ranks '': must be");
   check({directory, "--beta-gb-s", "0"}, "--beta-gb-s 0: must be a number from");

@@ -206,7 +206,14 @@ TEST_CASE("a directory's run or a doctor's result is read, and a missing file is
     }
     return std::string();
   };
-  CHECK(message([&] { SavedRun{folder / "nothing"}; }).find("nothing: holds no run.json") != std::string::npos);
+  CHECK(message([&] {
+          SavedRun{folder / "nothing"};
+        }).find("nothing: there is no such directory; give the --save-dir") != std::string::npos);
+  CHECK(message([&] { SavedRun{folder.path().string()}; }).find(": holds no run.json; give the --save-dir") !=
+        std::string::npos);
+  lockstep_test::write_file(folder / "a_file", "{}");
+  CHECK(message([&] { SavedRun{folder / "a_file"}; }).find("a_file: is a file, not the directory of a run") !=
+        std::string::npos);
   auto const text = train::run_json(record(), {.example = "toy"});
   std::filesystem::create_directory(folder / "examined");
   write_file(folder / "examined/doctor.json", "{\"run\": " + text + "}");

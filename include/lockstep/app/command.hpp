@@ -228,6 +228,10 @@ class Command {
   [[nodiscard]] std::vector<std::string> config_names() const;
   void apply(std::vector<detail::Setting> const& settings);
   [[noreturn]] void refuse(std::string const& argument) const;
+  /// Returns the flag of that name, or null.
+  [[nodiscard]] Flag const* find(std::string const& name) const;
+  [[nodiscard]] static ConfigError given_twice(std::string const& name);
+  [[nodiscard]] static ConfigError without_value(std::string const& name);
 
   std::unique_ptr<CLI::App> app_;
   bool help_asked_ = false;

@@ -141,7 +141,9 @@ LOCKSTEP_INLINE bool Command::parse_arguments(int argc, char const* const* argv)
     throw ConfigError(what.substr(std::min(what.find("--"), what.size())) + ": the flag takes no value");
   } catch (CLI::ParseError const& error) {
     std::string const what = error.what();  // "--name: reason", in the parser's words
-    throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
+    auto const name = what.substr(0, what.find(':'));
+    auto const* const flag = find(name);
+    throw flag && flag->option->count() > 1 ? given_twice(name) : without_value(name);
   }
   for (auto const& extra : app_->remaining()) refuse(extra);
   return !help_asked_;
@@ -240,6 +242,10 @@ LOCKSTEP_INLINE std::vector<std::string> Command::translated_arguments(int argc,
     }
     auto const name = word.substr(0, word.find('='));
     bool const whole = name.size() < word.size(), follows = !whole && i + 1 < argc && argv[i + 1][0] != '-';
+    std::string const next = whole || i + 1 == argc ? "" : argv[i + 1];
+    if (auto const* const flag = find(name);
+        flag && flag->option->get_expected_min() > 0 && find(next.substr(0, next.find('='))))
+      throw without_value(name);
     auto const value = whole ? word.substr(name.size() + 1) : follows ? argv[i + 1] : "true";
     auto const given_value = name.starts_with("--") ? names_.read(name, value) : std::nullopt;
     if (given_value) all.push_back(*given_value);
@@ -251,7 +257,7 @@ LOCKSTEP_INLINE std::vector<std::string> Command::translated_arguments(int argc,
       i += follows;
   }
   detail::FlagNames::resolve_duplicates(all, [](auto const& first, auto const& second) {
-    if (first.name == second.name) throw ConfigError(first.name + ": a flag takes one value and is given once");
+    if (first.name == second.name) throw given_twice(first.name);
     throw ConfigError(second.name + ": another name of " + first.name + ", and a flag is given once; leave out one");
   });
   for (auto const& given_value : all) {
@@ -261,6 +267,22 @@ LOCKSTEP_INLINE std::vector<std::string> Command::translated_arguments(int argc,
     names_.note_choice(given_value, flag);
   }
   return words;
+}
+
+LOCKSTEP_INLINE Command::Flag const* Command::find(std::string const& name) const {
+  if (!name.starts_with("--")) return nullptr;
+  auto const found =
+      std::find_if(flags_.begin(), flags_.end(), [&](Flag const& each) { return each.option->check_name(name); });
+  return found == flags_.end() ? nullptr : &*found;
+}
+
+LOCKSTEP_INLINE ConfigError Command::given_twice(std::string const& name) {
+  return ConfigError(name + ": a flag takes one value and is given once; leave out all but one");
+}
+
+LOCKSTEP_INLINE ConfigError Command::without_value(std::string const& name) {
+  return ConfigError(name + ": a flag takes one value and is given once; the value is missing: write " + name +
+                     " VALUE");
 }
 
 LOCKSTEP_INLINE std::vector<std::string> Command::config_names() const {
@@ -309,6 +331,12 @@ LOCKSTEP_INLINE void Command::apply(std::vector<detail::Setting> const& settings
 }
 
 LOCKSTEP_INLINE void Command::refuse(std::string const& argument) const {
+  if (argument == "true" || argument == "false")
+    throw ConfigError(
+        "unexpected argument \"" + argument +
+        "\": flags begin with --, and each takes one value, or none; a switch takes true or false after =, "
+        "as --dry-run=" +
+        argument);
   if (argument.size() < 2 || argument[0] != '-')
     throw ConfigError("unexpected argument \"" + argument +
                       "\": flags begin with --, and each takes one value, or none, as --help");

@@ -117,6 +117,7 @@ template <class Options>
       options.warnings.push_back(note);
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
+      check_init_from(options.init_from);
       check(options);
       if (!options.dry_run && !options.save_dir.empty()) held = SaveDirLock(options.save_dir);
     } else if (prepare && place.launcher != launch::Launcher::lockstep) {

@@ -8,8 +8,11 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
   namespace fs = std::filesystem;
   bool const resumes = resume == Options::automatic;
   if (std::error_code error; !resumes && resume != Options::never && !fs::is_regular_file(resume, error))
-    throw ConfigError("--resume " + resume +
-                      ": there is no such file; name a checkpoint, or auto for the newest one in --save-dir");
+    throw ConfigError(
+        "--resume " + resume +
+        (fs::is_directory(resume, error)
+             ? ": is a directory; name a checkpoint in it, or resume a run with --save-dir DIR --resume auto"
+             : ": there is no such file; name a checkpoint, or auto for the newest one in --save-dir"));
   if (directory.empty()) return;
   std::error_code error;
   auto const there = fs::status(directory, error);
@@ -18,11 +21,29 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
   if (fs::exists(there) && ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
+  if (!fs::exists(there)) {
+    auto parent = fs::absolute(directory, error).parent_path();
+    while (!parent.empty() && parent.has_relative_path() && !fs::exists(parent, error)) parent = parent.parent_path();
+    if (::faccessat(AT_FDCWD, (parent / ".").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+      throw ConfigError("--save-dir " + directory + ": cannot be created in " + parent.string() + ": " +
+                        std::strerror(errno) + "; name another directory");
+  }
   if (resumes) return;
   for (char const* sign : {"run.json", "metrics.jsonl", "metrics.csv", "checkpoints"})
     if (fs::exists(fs::path(directory) / sign, error))
       throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
                         "); name another directory, remove that run, or resume it with --resume auto");
+}
+
+LOCKSTEP_INLINE void check_init_from(std::string const& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  auto const there = fs::status(path, error);
+  if (!path.empty() && !fs::exists(there))
+    throw ConfigError("--init-from " + path + ": there is no such file; name a .safetensors file of this program");
+  if (!path.empty() && fs::is_directory(there))
+    throw ConfigError("--init-from " + path +
+                      ": is a directory; name a file in it, such as checkpoints/best.safetensors of a run");
 }
 
 LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string const& path,
@@ -40,7 +61,11 @@ LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string cons
     if (replaces && !input.empty() && is_or_has(input))
       throw ConfigError(flag + " " + path + ": is a file that the run reads, and would be replaced; name another file");
   }
-  AtomicFile const trial(path);
+  try {
+    AtomicFile const trial(path);
+  } catch (DataError const& error) {
+    throw DataError(flag + " " + error.what());
+  }
 }
 
 LOCKSTEP_INLINE bool create_save_dir(std::string const& directory) {

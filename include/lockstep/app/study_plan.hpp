@@ -33,8 +33,9 @@ struct StudyPlan {
   int repeat = 1;                                            ///< runs of each configuration
   std::string save_dir;                                      ///< folder with a folder and a log of each run
 
-  /// Returns all runs, the baselines first. Repeats have seeds 1, 2 and so on, unless the trainer's flags have one.
-  /// Each device gets the same number of threads: the processors divided by the largest number of devices, or
+  /// Returns all runs, the baselines first. Equal values of a list count once. Repeats have seeds 1, 2 and so on,
+  /// unless the trainer's flags have one. Each device gets the same number of threads: the processors divided by the
+  /// largest number of devices, or
   /// --threads.
   [[nodiscard]] std::vector<scaling::StudyEntry> entries(TrainerProgram const& trainer, int processors) const;
 

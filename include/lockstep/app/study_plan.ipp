@@ -35,9 +35,14 @@ LOCKSTEP_INLINE std::vector<scaling::StudyEntry> StudyPlan::entries(TrainerProgr
     for (auto const* const way : {"dp", "ddp"})
       if (std::count(parallel.begin(), parallel.end(), way) > 0 && (count > 1 || !has_single))
         ways.emplace_back(way, count);
-  std::vector<std::optional<Index>> batches(batch_sizes.begin(), batch_sizes.end());
+  auto const add_new = [](auto& list, auto const& each) {  // a run of an equal name would replace the first one
+    if (std::find(list.begin(), list.end(), each) == list.end()) list.emplace_back(each);
+  };
+  std::vector<std::optional<Index>> batches;
+  for (auto const batch : batch_sizes) add_new(batches, std::optional(batch));
   if (batches.empty()) batches.emplace_back();
-  auto paths = data;
+  std::vector<std::string> paths;
+  for (auto const& path : data) add_new(paths, path);
   if (paths.empty()) paths.emplace_back();
   std::map<std::string, std::string> names;  // of data sets
   std::set<std::string> used;

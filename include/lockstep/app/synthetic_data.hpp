@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <concepts>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/random_suffix.hpp>
 #include <lockstep/core/regular_file.hpp>
@@ -68,7 +70,8 @@ std::string data_folder(Options const& options, std::string const& recipe, Write
   try {
     write(fs::path(partial));
     if (!(std::ofstream(fs::path(partial) / "synthetic.txt", std::ios::binary) << text).flush())
-      throw ConfigError(partial + "/synthetic.txt: cannot be written");
+      throw ConfigError(partial + "/synthetic.txt: cannot be written: " + system_message(errno) +
+                        "; name another --save-dir, or give --data");
     fs::rename(partial, folder, error);
     if (error && detail::recipe_of(folder) != text)  // another process may have been faster
       throw ConfigError(folder.string() + ": cannot be created: " + error.message());

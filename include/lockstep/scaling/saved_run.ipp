@@ -12,7 +12,11 @@ LOCKSTEP_INLINE SavedRun::SavedRun(std::string const& directory) {
   bool const is_diagnosis = !fs::exists(path / "run.json", error) && fs::exists(path / "doctor.json", error);
   file_ = (path / (is_diagnosis ? "doctor.json" : "run.json")).string();
   if (!fs::exists(file_, error))
-    throw DataError(directory + ": holds no run.json; give the --save-dir of a finished run");
+    throw DataError(directory +
+                    (fs::is_directory(path, error) ? ": holds no run.json"
+                     : fs::exists(path, error)     ? ": is a file, not the directory of a run"
+                                                   : ": there is no such directory") +
+                    "; give the --save-dir of a finished run");
   json_ = json::parse(read_text_file(file_, json::max_file_bytes), file_);
   if (is_diagnosis) json_ = with_file_name([&] { return json_.at("run"); });
   if (!path.has_filename()) path = path.parent_path();

@@ -110,6 +110,8 @@ LOCKSTEP_INLINE void Combinations::check_min_factor() {
 LOCKSTEP_INLINE void Combinations::check_best() {
   if (options_.patience == 0 && options_.plateau == 0 && command_.given("--min-delta"))
     throw ConfigError("--min-delta without --patience or --lr-plateau: it would change nothing; add one of them");
+  if (options_.plateau == 0 && command_.given("--lr-plateau-factor"))
+    options_.warnings.push_back("--lr-plateau-factor without --lr-plateau changes nothing");
   if (options_.best_by == "none") options_.best_by.clear();
   if (!options_.save_dir.empty() || options_.patience > 0 || options_.plateau > 0) return;
   if (!options_.best_by.empty() && command_.given("--best-by"))  // a default may be for your own training loop

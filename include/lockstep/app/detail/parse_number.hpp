@@ -34,7 +34,10 @@ template <class Value>
   if constexpr (std::is_floating_point_v<Value>) valid = valid && std::isfinite(value);
   if (!valid || value < least || value > most)
     throw ConfigError(std::string(flag) + " " + (text.empty() ? "''" : std::string(text)) + ": must be " +
-                      range_sentence(least, most) + std::string(alternative));
+                      range_sentence(least, most) + std::string(alternative) +
+                      (std::is_floating_point_v<Value> && text.find(',') != std::string_view::npos
+                           ? "; write a decimal point, not a comma"
+                           : ""));
   return value;
 }
 
