@@ -64,11 +64,11 @@ concept LayerOutput = requires(Input const& x) {
 /// Whether a function of `Count` activations got a context in front and these activations behind it.
 template <int Count, class... Arguments>
 inline constexpr bool takes_activations = false;
-template <class First, class X, class... Others>
-inline constexpr bool takes_activations<1, First, X, Others...> = is_context<First> && LayerOutput<X>;
-template <class First, class X, class Y, class... Others>
-inline constexpr bool takes_activations<2, First, X, Y, Others...> =
-    is_context<First> && LayerOutput<X> && LayerOutput<Y>;
+template <class First, class Input, class... Others>
+inline constexpr bool takes_activations<1, First, Input, Others...> = is_context<First> && LayerOutput<Input>;
+template <class First, class Input, class Second, class... Others>
+inline constexpr bool takes_activations<2, First, Input, Second, Others...> =
+    is_context<First> && LayerOutput<Input> && LayerOutput<Second>;
 
 /// Returns the first argument that is a Variable or a Sequence, or else an empty Variable.
 template <class First, class... Others>
