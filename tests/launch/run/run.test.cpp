@@ -267,3 +267,17 @@ TEST_CASE("processes share one world") {
   CHECK(run_processes(3, "rank: place").code == 0);
   CHECK(Scratch::read("job0") != before);
 }
+
+TEST_CASE("rank: returns 0" * doctest::skip()) {
+  be_rank([](World&) { return 0; });
+}
+
+TEST_CASE("processes start although the program has cleared its environment") {
+  NothingLeft const nothing_left;
+  char** const before = environ;
+  environ = nullptr;  // as clearenv() does, without freeing the list
+  auto const outcome = run_processes(2, "rank: returns 0");
+  environ = before;
+  CHECK(outcome.code == 0);
+  CHECK(outcome.report.empty());
+}

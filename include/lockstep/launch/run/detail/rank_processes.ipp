@@ -128,7 +128,8 @@ LOCKSTEP_INLINE std::vector<char*> RankProcesses::pointers(std::vector<std::stri
 
 LOCKSTEP_INLINE std::vector<std::string> RankProcesses::environment(SupervisedRank const& place) {
   auto out = place.assignments();
-  for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
+  // clearenv() leaves no list at all
+  for (char** variable = environ; variable && *variable; ++variable) out.emplace_back(*variable);
   return out;
 }
 
