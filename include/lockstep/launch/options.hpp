@@ -71,7 +71,8 @@ struct Options {
   /// Receives a sentence if a rank has waited for long, and the last operations of each rank, a line each, if one is
   /// lost. Any rank calls it, on its own thread.
   std::function<void(std::string const&)> warn = {};
-  /// Receives one sentence with the first failure and its cause, in the process that starts the others.
+  /// Receives one sentence with the first failure and its cause: in the process that starts the others, or in the rank
+  /// that notices the failure first. If empty, standard error receives it after the program's name.
   std::function<void(std::string const&)> report = {};
 };
 

@@ -281,3 +281,30 @@ TEST_CASE("processes start although the program has cleared its environment") {
   CHECK(outcome.code == 0);
   CHECK(outcome.report.empty());
 }
+
+TEST_CASE("rank: throws" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) throw std::runtime_error("no more paper");
+    while (world.segment->control().first_failure() < 0) ::usleep(500);
+    return 1;
+  });
+}
+
+TEST_CASE("without a function for the report, standard error receives it") {
+  Scratch const scratch;
+  int const before = ::dup(2);
+  int const file = ::open(Scratch::path("stderr").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ::dup2(file, 2);
+  launch::Options options;
+  options.nproc = 2;
+  options.arguments = {"test", "--test-case=rank: throws", "--no-skip=true"};
+  auto const code = launch::run(options, [](World&) { return 99; });
+  ::dup2(before, 2);
+  ::close(before);
+  ::close(file);
+  CHECK(code == 1);
+  auto const text = Scratch::read("stderr");
+  CAPTURE(text);
+  CHECK(text.starts_with(std::string(program_invocation_short_name) + ": rank 1 (pid "));
+  CHECK(text.ends_with(") failed: no more paper\n"));
+}

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
@@ -73,7 +75,7 @@ int run_once(Options const& options, std::function<int(World&)> const& train);
 /// Rejects options that do not work for ranks of another launcher. @throws ConfigError
 void check(Environment const& place, Options const& options);
 /// Implements launch::run.
-int run(Options const& options, std::function<int(World&)> const& train);
+int run(Options const& given, std::function<int(World&)> const& train);
 }  // namespace detail
 
 /// Calls `train(world)` once per rank. By default this process is the only rank. With `options.threads` the ranks are
@@ -82,7 +84,7 @@ int run(Options const& options, std::function<int(World&)> const& train);
 /// program that starts processes must call it once, and do little before.
 /// @returns 0 if all ranks returned 0; else the exit code of the first rank that failed, 128 + signal if it was killed
 /// @throws ConfigError for invalid options or an inconsistent environment; exceptions of `train`, except with
-/// processes, whose errors go to `options.report`
+/// processes, whose errors go to `options.report`, by default to standard error
 template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) { return detail::run(options, std::ref(train)); }

@@ -157,9 +157,14 @@ LOCKSTEP_INLINE void check(Environment const& place, Options const& options) {
     throw ConfigError(started + " on this host; at most " + std::to_string(max_local_ranks) + " can share its memory");
 }
 
-LOCKSTEP_INLINE int run(Options const& options, std::function<int(World&)> const& train) {
+LOCKSTEP_INLINE int run(Options const& given, std::function<int(World&)> const& train) {
   open_standard_streams();
-  check(options);
+  check(given);
+  auto options = given;
+  if (!options.report)
+    options.report = [](std::string const& text) {
+      std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, text.c_str());
+    };
   if (SupervisedRank::any({})) return run_once(options, train);
   if (auto const place = detect(); place.size > 1) {
     check(place, options);
