@@ -129,6 +129,25 @@ TEST_CASE("a rank that stops by itself after a signal has ended for ranks that w
   CHECK(Scratch::read("seen") == "over");
 }
 
+TEST_CASE("rank: stops with the rank that got a signal" * doctest::skip()) {
+  launch::Options options;
+  options.on_signal = launch::OnSignal::request_stop;
+  be_rank(
+      [](World& world) {
+        if (world.rank == 1) ::usleep(100'000);
+        return 128 + (world.rank == 0 ? SIGUSR1 : SIGTERM);
+      },
+      options);
+}
+
+TEST_CASE("the exit code of ranks that stop on request is the signal's that one of them got") {
+  launch::Options options;
+  options.on_signal = launch::OnSignal::request_stop;
+  auto const outcome = run_processes(2, "rank: stops with the rank that got a signal", options);
+  CHECK(outcome.code == 128 + SIGUSR1);
+  CHECK(outcome.report.starts_with("interrupted by signal 10 "));
+}
+
 TEST_CASE("rank: crashes" * doctest::skip()) {
   be_rank([](World& world) {
     if (world.rank == 1) ::raise(SIGKILL);

@@ -95,7 +95,8 @@ LOCKSTEP_INLINE void Supervisor::record_ends() {
       continue;  // the rank has recorded its own end
     bool const exited = known && info.si_code == CLD_EXITED;
     if (exited && options_.on_signal == OnSignal::request_stop && StopRequest::is_stop_exit_code(info.si_status)) {
-      stop_exit_code_ = info.si_status;
+      // A rank that another rank's signal has stopped ends as after SIGTERM.
+      if (stop_exit_code_ == 0 || info.si_status != 128 + SIGTERM) stop_exit_code_ = info.si_status;
       if (!control_.has_ended(rank)) control_.end(rank, 0);
     } else if (known) {
       control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
