@@ -208,8 +208,15 @@ TEST_CASE("contradictory environments are refused, with the variables") {
       {"an unreadable list of tasks",
        "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NODEID=1 "
        "SLURM_STEP_TASKS_PER_NODE=4(x",
-       {"SLURM_PROCID=1"}},
-      {"settled by an unknown word", "LOCKSTEP_LAUNCHER=mpirun", {"LOCKSTEP_LAUNCHER=mpirun", "openmpi"}},
+       {"SLURM_STEP_TASKS_PER_NODE=4(x and SLURM_NODEID=1 do not give", "4(x2),3", "LOCKSTEP_LAUNCHER=single"}},
+      {"a list of tasks, and no number of this node",
+       "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=2(x2)",
+       {"SLURM_NODEID is not set do not give"}},
+      {"a number of ranks and a place, but no rank", "WORLD_SIZE=4 LOCAL_RANK=1", {"WORLD_SIZE=4", "but not RANK"}},
+      {"no number in an empty variable",
+       "RANK= WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2",
+       {"RANK='' is not a number from 0 to 1; correct it, or set LOCKSTEP_LAUNCHER=single"}},
+      {"settled by an unknown word", "LOCKSTEP_LAUNCHER=mpirun", {"LOCKSTEP_LAUNCHER=mpirun", "openmpi", "unset it"}},
       {"settled, of another size than the step that has places",
        step + "PMI_RANK=2 PMI_SIZE=8 LOCKSTEP_LAUNCHER=pmi",
        {"MPI_LOCALRANKID, MPI_LOCALNRANKS missing"}},
@@ -217,7 +224,9 @@ TEST_CASE("contradictory environments are refused, with the variables") {
        step + "PMI_RANK=1 PMI_SIZE=4 LOCKSTEP_LAUNCHER=pmi",
        {"MPI_LOCALRANKID, MPI_LOCALNRANKS missing"}},
       {"settled by who is not there, in a step", step + "LOCKSTEP_LAUNCHER=pmi", {"PMI_RANK is not set"}},
-      {"settled by who is not there", mpich + " LOCKSTEP_LAUNCHER=torchrun", {"RANK is not set"}},
+      {"settled by who is not there",
+       mpich + " LOCKSTEP_LAUNCHER=torchrun",
+       {"LOCKSTEP_LAUNCHER=torchrun", "RANK is not set", "start with torchrun"}},
   };
   for (auto const& one : cases) {
     CAPTURE(one.where);
@@ -284,6 +293,7 @@ TEST_CASE("invalid values of a supervisor are refused by name") {
                                                                            {"LOCKSTEP_JOB", "18446744073709551616"}}) {
     auto variables = own;
     variables[name] = value;
-    CHECK_THROWS_WITH_AS(detect(in(variables)), doctest::Contains((name + "=" + value).c_str()), ConfigError);
+    auto const shown = name + (value == "4 " ? "='4 '" : "=" + value);
+    CHECK_THROWS_WITH_AS(detect(in(variables)), doctest::Contains(shown.c_str()), ConfigError);
   }
 }

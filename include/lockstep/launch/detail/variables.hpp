@@ -20,6 +20,9 @@ struct Lookup {
 
 namespace detail {
 
+/// Remedy for a variable of another launcher.
+inline constexpr char const* launcher_remedy = "; correct it, or set LOCKSTEP_LAUNCHER=single for a program on its own";
+
 /// @throws ConfigError if the string is not a number within the bounds
 inline std::uint64_t parse_variable(char const* variable, std::string_view text, std::uint64_t least,
                                     std::uint64_t most, char const* remedy) {
@@ -30,9 +33,11 @@ inline std::uint64_t parse_variable(char const* variable, std::string_view text,
     good = good && digit < 10 && value <= (UINT64_MAX - digit) / 10;
     value = value * 10 + digit;
   }
+  bool const visible = !text.empty() && text.find_first_of(" \t\r\n") == std::string_view::npos;
+  std::string const quote = visible ? "" : "'";
   if (!good || value < least || value > most)
-    throw ConfigError("launch: " + std::string(variable) + "=" + std::string(text) + " is not a number from " +
-                      std::to_string(least) + " to " + std::to_string(most) + remedy);
+    throw ConfigError("launch: " + std::string(variable) + "=" + quote + std::string(text) + quote +
+                      " is not a number from " + std::to_string(least) + " to " + std::to_string(most) + remedy);
   return value;
 }
 

@@ -56,6 +56,10 @@ LauncherVariables const* chosen_launcher(Lookup variable, bool& single);
 /// started the same tasks.
 void fill_missing_sizes(LauncherValues& values, LauncherValues const* slurm);
 
+/// Rejects variables of torchrun that give a number of ranks and a place on this host, but no rank.
+/// @throws ConfigError
+void check_no_place(Lookup variable);
+
 void check_complete(LauncherValues const& values, Lookup variable);
 
 }  // namespace detail

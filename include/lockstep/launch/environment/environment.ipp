@@ -25,8 +25,7 @@ LOCKSTEP_INLINE bool are_compatible(LauncherValues const& inner, LauncherValues 
 LOCKSTEP_INLINE void check_nested_tasks(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
   auto const* const text = variable("SLURM_GPUS_ON_NODE");
   if (!text || inner.launcher() != Launcher::torchrun || outer.local_size < 2 || inner.local_size < 2) return;
-  auto const gpus = static_cast<int>(
-      parse_variable("SLURM_GPUS_ON_NODE", text, 0, max_ranks, "; it was set by another program, or lost"));
+  auto const gpus = static_cast<int>(parse_variable("SLURM_GPUS_ON_NODE", text, 0, max_ranks, launcher_remedy));
   if (gpus == 0 || outer.local_size * inner.local_size <= gpus) return;
   throw ConfigError("launch: " + std::to_string(outer.local_size) + " tasks x " + std::to_string(inner.local_size) +
                     " processes for " + text + " GPUs on this node: srun started " + std::to_string(outer.local_size) +
@@ -53,8 +52,8 @@ LOCKSTEP_INLINE void check_launchers(LauncherValues const& inner, LauncherValues
 LOCKSTEP_INLINE Environment to_environment(LauncherValues const& values, Lookup variable) {
   Environment out{values.launcher(), values.rank, values.size, values.local_rank, values.local_size, 0, {}};
   if (auto const* const count = variable("TORCHELASTIC_RESTART_COUNT"); count && out.launcher == Launcher::torchrun)
-    out.restarts = static_cast<int>(
-        parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, "; it was set by another program"));
+    out.restarts =
+        static_cast<int>(parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, launcher_remedy));
   for (auto const* name : {values.names->rank, values.names->size, values.names->local_rank, values.names->local_size})
     if (name && variable(name))
       out.variables += (out.variables.empty() ? "" : ", ") + describe_variable(variable, name);
@@ -71,7 +70,7 @@ LOCKSTEP_INLINE LauncherVariables const* chosen_launcher(Lookup variable, bool& 
   single = text == "single";
   if (!single)
     throw ConfigError("launch: LOCKSTEP_LAUNCHER=" + std::string(text) +
-                      " is not one of torchrun, openmpi, mvapich, pmix, pmi, slurm, single");
+                      " is not one of torchrun, openmpi, mvapich, pmix, pmi, slurm, single; name one, or unset it");
   return nullptr;
 }
 
@@ -85,9 +84,23 @@ LOCKSTEP_INLINE void fill_missing_sizes(LauncherValues& values, LauncherValues c
   values.local_size = 1;
 }
 
+LOCKSTEP_INLINE void check_no_place(Lookup variable) {
+  bool const has_place = variable("WORLD_SIZE") && (variable("LOCAL_RANK") || variable("LOCAL_WORLD_SIZE"));
+  if (!has_place || std::string_view(variable("WORLD_SIZE")) == "1") return;
+  throw ConfigError("launch: the environment has " + describe_variable(variable, "WORLD_SIZE") +
+                    " and a place on this host (" + describe_variable(variable, "LOCAL_RANK") + ", " +
+                    describe_variable(variable, "LOCAL_WORLD_SIZE") +
+                    ") but not RANK, so that each rank would run alone; set RANK, or unset them");
+}
+
 LOCKSTEP_INLINE void check_complete(LauncherValues const& values, Lookup variable) {
   auto const& names = *values.names;
   if (values.size > 0 && values.local_rank >= 0 && values.local_size > 0) return;
+  if (values.local_size < 0 && names.local_size && variable(names.local_size))  // Slurm's list
+    throw ConfigError("launch: " + describe_variable(variable, names.local_size) + " and " +
+                      describe_variable(variable, "SLURM_NODEID") +
+                      " do not give the number of tasks on this node; a list such as 4(x2),3 and a number from 0 do" +
+                      launcher_remedy);
   std::string missing;
   for (auto const& [value, name] : {std::pair{values.size, names.size ? names.size : "SLURM_STEP_NUM_TASKS"},
                                     std::pair{values.local_rank, names.local_rank ? names.local_rank : "SLURM_LOCALID"},
@@ -118,9 +131,13 @@ LOCKSTEP_INLINE Environment detect(Lookup variable) {
         is_present(names, variable))
       launchers.push_back(read_values(names, variable));
   if (only && (launchers.empty() || launchers.front().names != only))
-    throw ConfigError("launch: LOCKSTEP_LAUNCHER names a launcher whose variables are missing (" +
-                      describe_variable(variable, only->rank) + ")");
-  if (launchers.empty()) return {};
+    throw ConfigError("launch: LOCKSTEP_LAUNCHER=" + std::string(variable("LOCKSTEP_LAUNCHER")) +
+                      " names a launcher whose variables are missing (" + describe_variable(variable, only->rank) +
+                      "); start with " + name(only->launcher) + ", or unset LOCKSTEP_LAUNCHER");
+  if (launchers.empty()) {
+    check_no_place(variable);
+    return {};
+  }
 
   auto const* const slurm = launchers.back().launcher() == Launcher::slurm ? &launchers.back() : nullptr;
   auto& first = launchers.front();

@@ -29,8 +29,7 @@ LOCKSTEP_INLINE LauncherValues read_values(LauncherVariables const& names, Looku
     auto const* const text = which ? variable(which) : nullptr;
     if (!text) return -1;
     return static_cast<int>(parse_variable(which, text, static_cast<std::uint64_t>(least),
-                                           static_cast<std::uint64_t>(most),
-                                           "; it was set by another program, or lost"));
+                                           static_cast<std::uint64_t>(most), launcher_remedy));
   };
   LauncherValues values{&names, -1, number(names.size, 1, max_ranks), -1, -1};
   auto const size = values.size > 0 ? values.size : max_ranks;

@@ -7,7 +7,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 LOCKSTEP_INLINE int pmi_server(Lookup variable) {
   auto const* const text = variable("PMI_FD");
   if (!text) return 0;
-  auto const file = static_cast<int>(parse_variable("PMI_FD", text, 0, INT32_MAX, "; it was set by another program"));
+  auto const file = static_cast<int>(parse_variable("PMI_FD", text, 0, INT32_MAX, launcher_remedy));
   ucred peer{};
   socklen_t bytes = sizeof peer;
   return ::getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;

@@ -127,7 +127,7 @@ LOCKSTEP_INLINE void LocalRendezvous::throw_missing(std::vector<FileDescriptor> 
     if (ranks[r].get() < 0) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
   throw ConfigError("launch: of " + std::to_string(handshake_.size) + " ranks these have not joined within " +
                     std::to_string(static_cast<long>(seconds)) + " s: " + missing + " (" + handshake_.key +
-                    "); were they started, on this host?");
+                    "); were they started, on this host and with the same engine?");
 }
 
 LOCKSTEP_INLINE FileDescriptor LocalRendezvous::connect(Deadline deadline, double seconds) const {
@@ -138,7 +138,7 @@ LOCKSTEP_INLINE FileDescriptor LocalRendezvous::connect(Deadline deadline, doubl
     if ((errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) || Clock::nanoseconds() >= deadline)
       throw ConfigError("launch: rank " + std::to_string(handshake_.rank) + " has not reached rank 0 within " +
                         std::to_string(static_cast<long>(seconds)) + " s (" + std::strerror(errno) + ", " +
-                        handshake_.key + "); was it started, on this host?");
+                        handshake_.key + "); was it started, on this host and with the same engine?");
     ::usleep(2000);
   }
 }
