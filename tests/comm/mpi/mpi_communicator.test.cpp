@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/faults.hpp"
 #include "comm/operations.hpp"
@@ -124,4 +126,45 @@ TEST_CASE("a rank that waits too long gets an error, without the name of the mis
   Scratch const scratch;
   (void)mpirun(2, "rank: late");
   CHECK(contains(Scratch::read("stalled"), "in operation 0 (barrier) for another rank; which one is not determined"));
+}
+
+TEST_CASE("rank: gives up an operation" * doctest::skip()) {
+  be_mpi_rank(
+      [](comm::AnyCommunicator& c) {
+        auto const sum_up = [&] {
+          auto group = c.split(0, 0);
+          if (c.rank() == 1) {
+            while (Scratch::read("given up").empty()) ::usleep(1000);
+          }
+          auto const memory = group.allocate(4000);
+          auto const sum = comm::all_reduce(group, std::span(reinterpret_cast<float*>(memory.data()), 1000));
+          CHECK_THROWS_AS(sum.wait(), lockstep::RankStalled);
+        };
+        sum_up();
+        if (c.rank() == 1) {
+          Scratch::write("tried", "yes");
+          for (;;) ::pause();  // the launcher ends this process
+        }
+        std::vector<std::vector<unsigned char>> reused;  // takes memory that was freed
+        for (std::size_t bytes = 16; bytes < 16384; bytes += 16) reused.emplace_back(bytes, 0xAA);
+        Scratch::write("given up", "yes");
+        while (Scratch::read("tried").empty()) {
+          int arrived = 0;
+          MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &arrived, MPI_STATUS_IGNORE);
+          ::usleep(1000);
+        }
+        for (auto const& bytes : reused)
+          for (auto const byte : bytes)
+            if (byte != 0xAA) Scratch::write("error", "MPI wrote into freed memory");
+        Scratch::write("checked", "yes");
+        std::_Exit(1);
+      },
+      {.warn_seconds = 0.05, .stall_seconds = 0.2});
+}
+
+TEST_CASE("after an error MPI writes into no freed memory") {
+  Scratch const scratch;
+  (void)mpirun(2, "rank: gives up an operation");
+  CHECK(Scratch::read("checked") == "yes");
+  CHECK(Scratch::read("error").empty());
 }

@@ -12,6 +12,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,11 @@ class RankMpi {
   ~RankMpi() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized == 0 && mpi_request_ == MPI_REQUEST_NULL) MPI_Comm_free(&group_);
+    if (finalized != 0) return;
+    if (in_flight())
+      static_cast<void>(buffers_.release());  // MPI may still use them
+    else
+      MPI_Comm_free(&group_);
   }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -98,6 +103,9 @@ class RankMpi {
     must(MPI_Comm_split(group_, color, key, &part), "MPI_Comm_split");
     return part;
   }
+  /// Returns whether MPI may read and write memory of an operation. After a failure this remains so until MPI_Finalize,
+  /// because collectives of MPI cannot be cancelled.
+  [[nodiscard]] bool in_flight() const noexcept { return mpi_request_ != MPI_REQUEST_NULL; }
   [[nodiscard]] launch::WaitLimits limits() const noexcept { return limits_; }
   [[nodiscard]] auto const& warn() const noexcept { return warn_; }
 
@@ -111,6 +119,13 @@ class RankMpi {
     std::uint32_t number;
     std::array<double, static_cast<std::size_t>(CollectiveOperation::max_piggybacked_scalars)> scalars;
     std::array<std::byte, static_cast<std::size_t>(small_bytes)> input;
+  };
+
+  /// Memory of this object that MPI reads and writes.
+  struct Buffers {
+    std::vector<Header> headers;
+    std::vector<int> lengths, offsets, receive_lengths, receive_offsets;
+    std::vector<std::byte> scratch;
   };
 
   void must(int code, char const* call) const {
@@ -349,10 +364,12 @@ class RankMpi {
   Phase phase_ = Phase::idle;
   MPI_Request mpi_request_ = MPI_REQUEST_NULL;
   Index begin_ = 0, chunk_ = 0;
-  std::vector<Header> headers_;
+  std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
+  std::vector<Header>& headers_ = buffers_->headers;
+  std::vector<int>&lengths_ = buffers_->lengths, &offsets_ = buffers_->offsets;
+  std::vector<int>&receive_lengths_ = buffers_->receive_lengths, &receive_offsets_ = buffers_->receive_offsets;
+  std::vector<std::byte>& scratch_ = buffers_->scratch;
   std::vector<void const*> inputs_;
-  std::vector<int> lengths_, offsets_, receive_lengths_, receive_offsets_;
-  std::vector<std::byte> scratch_;
   bool mismatch_ = false;
   std::exception_ptr failure_;
 };
