@@ -7,6 +7,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -80,7 +81,8 @@ struct BatchMaker {
     }
     return true;
   }
-  /// Removes the failed rows of a batch, or replaces their samples; returns the number of failed rows.
+  /// Removes the failed rows of a batch, or replaces their samples. Returns the number of samples that were removed, or
+  /// replaced for the first time. An exception of the order becomes the batch's failure.
   [[gnu::cold]] Index handle_failed_rows(Job& job) const {
     auto& shard = static_cast<Shard&>(*job.shard);
     auto const count = static_cast<Index>(shard.failed.size()) - shard.missing;
@@ -90,11 +92,19 @@ struct BatchMaker {
         shard.advance();  // the batch is planned for the remaining rows
         return count;
       }
-    } else {
-      for (auto const row : shard.failed) substitute(job, row, max_substitutes);
+      shard.restart();
+      return count;
     }
-    shard.restart();
-    return count;
+    auto const before = job.substituted;
+    auto row = shard.failed.begin();
+    try {
+      for (; row != shard.failed.end(); ++row) substitute(job, *row, max_substitutes);
+      shard.restart();
+    } catch (...) {
+      shard.failure = {std::current_exception(), *row};
+      shard.advance();
+    }
+    return job.substituted - before;
   }
 
  private:
@@ -189,7 +199,7 @@ struct BatchMaker {
     }
     auto const index = order.in(epoch)(position);
     if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;
-    ++job.substituted;
+    if (!std::exchange(job.shard->replaced[k], true)) ++job.substituted;
   }
 };
 

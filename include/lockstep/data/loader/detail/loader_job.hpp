@@ -19,7 +19,7 @@ struct LoaderJob {
   RowFailure failure{};
   std::vector<Index> failed{};  // rows to skip or to substitute
   Index missing = 0;            // failed rows whose samples do not exist
-  Index substituted = 0;
+  Index substituted = 0;        // samples replaced for the first time
   std::string last_failure{};
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,7 @@ struct ShardProgress {
   memory::Block position_memory;  // from the slab's memory resource
   std::span<Index> positions;
   std::vector<Index> indices;
+  std::unique_ptr<bool[]> replaced;  // rows whose samples OnFailure::substitute has replaced
 
   int shard = 0;
   BatchRows planned;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
 #include <lockstep/data/loader/detail/loader_slot.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -19,6 +21,7 @@ LOCKSTEP_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostRe
       position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
       positions(reinterpret_cast<Index*>(position_memory.data()), static_cast<std::size_t>(batch_size)),
       indices(positions.size()),
+      replaced(std::make_unique<bool[]>(positions.size())),
       is_finished_by_collate(finishes) {}
 
 LOCKSTEP_INLINE ShardProgress::ShardProgress(ShardProgress&&) noexcept = default;
@@ -33,6 +36,7 @@ LOCKSTEP_INLINE void ShardProgress::begin(int number, BatchRows const& batch) no
   failed.clear();
   missing = 0;
   restarts = 0;
+  std::fill_n(replaced.get(), indices.size(), false);
   enter(rows == 0 ? Phase::plan : Phase::read);
 }
 
