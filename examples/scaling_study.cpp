@@ -24,6 +24,7 @@
 #include <lockstep/app/trainer_program.hpp>
 #include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/launch/options.hpp>
@@ -138,7 +139,7 @@ std::optional<app::StudyTrial> try_run(Flags const& flags, StudyEntry const& ent
     return words;
   };
   Words words = flags.trainer->without("--threads");
-  auto const folder = fs::temp_directory_path() / ("lockstep_study_" + std::to_string(::getpid()));
+  auto const folder = fs::path(lockstep::temporary_folder()) / ("lockstep_study_" + std::to_string(::getpid()));
   try {
     auto dry = single(words);
     dry.emplace_back("--dry-run");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/app/synthetic_data.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
@@ -11,7 +12,7 @@ LOCKSTEP_INLINE std::filesystem::path cache_folder() {
   };
   if (auto const cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache / "lockstep";
   if (auto const home = folder("HOME"); !home.empty()) return home / ".cache" / "lockstep";
-  return std::filesystem::temp_directory_path() / ("lockstep-" + std::to_string(::geteuid()));
+  return std::filesystem::path(temporary_folder()) / ("lockstep-" + std::to_string(::geteuid()));
 }
 
 }}}  // namespace lockstep::app

@@ -120,7 +120,7 @@ LOCKSTEP_INLINE void SortedRows::write(std::string_view bytes, std::size_t at) {
     std::error_code error;
     auto const there = std::filesystem::status(table_, error);
     bool const is_stream = std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
-    auto const real = is_stream ? std::filesystem::temp_directory_path(error) / "lockstep-rows"
+    auto const real = is_stream ? std::filesystem::path(temporary_folder()) / "lockstep-rows"
                                 : std::filesystem::weakly_canonical(table_, error);
     file_ = unnamed_file(error ? table_ : real.string());
     if (file_.get() < 0) fail("create");

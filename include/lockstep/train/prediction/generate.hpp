@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
@@ -101,7 +101,7 @@ template <class Trainer, class Model, class Loader, class Next>
 template <class Trainer, class Model, class Loader, class Next, class Receive>
 void generate_each(Trainer& trainer, Predictor<Model>& predictor, Loader& loader, BeamSearchOptions const& options,
                    Next const& next, Receive const& receive, ProgressCallback const& on_progress = {}) {
-  detail::SortedRows sorted((std::filesystem::temp_directory_path() / "lockstep-generated").string());
+  detail::SortedRows sorted(temporary_folder() + "/lockstep-generated");
   detail::generate_sorted(trainer, predictor, loader, options, next, on_progress, sorted);
   sorted.each([&](detail::NumberedLine const& line) { receive(detail::generated_from(line)); });
 }

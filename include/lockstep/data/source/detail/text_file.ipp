@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cerrno>
-#include <filesystem>
 
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/regular_file.hpp>
@@ -11,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 LOCKSTEP_INLINE DataFile converted_file(std::string const& path, std::string const& encoding) {
   auto const from = open_regular_file(path);
-  auto const folder = std::filesystem::temp_directory_path().string();
+  auto const folder = temporary_folder();
   auto to = unnamed_file(folder + "/lockstep-text");
   if (to.get() < 0)
     throw DataError(path + ": its text as UTF-8 cannot be written to " + folder + ": " + system_message(errno) +

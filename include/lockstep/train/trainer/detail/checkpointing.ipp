@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -169,7 +170,7 @@ LOCKSTEP_COLD_INLINE void Checkpointing::save_elsewhere(RunRecord const& record,
   std::string const what = whole ? "checkpoint" : "file with the parameters, without the optimizer's state,";
   std::string reasons = error.what();
   std::error_code none;
-  for (auto const& folder : {std::filesystem::current_path(none), std::filesystem::temp_directory_path(none)}) {
+  for (auto const& folder : {std::filesystem::current_path(none), std::filesystem::path(temporary_folder())}) {
     if (folder.empty()) continue;
     auto const path =
         (folder / ("lockstep-" + std::to_string(::getpid()) + "-" + step_name(record.steps) + ".safetensors")).string();
