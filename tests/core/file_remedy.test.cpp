@@ -6,7 +6,7 @@
 #include <string>
 
 TEST_CASE("reasons with a remedy have one, and others add nothing") {
-  for (int const reason : {ENOENT, ENOSPC, EDQUOT, EFBIG, EROFS, EPIPE})
+  for (int const reason : {ENOENT, ENOSPC, EACCES, EPERM, EDQUOT, EFBIG, EROFS, EPIPE})
     CHECK(std::string(lockstep::file_remedy(reason)).starts_with("; "));
   CHECK(std::string(lockstep::file_remedy(EIO)).empty());
 }

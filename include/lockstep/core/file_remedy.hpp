@@ -16,6 +16,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
       return "; make room there, or write to another place";
     case EFBIG:
       return "; raise the limit on the size of files (ulimit -f unlimited)";
+    case EACCES:
+    case EPERM:
+      return "; change its permissions, or write to another place";
     case EROFS:
       return "; mount it writable, or write to another place";
     case EPIPE:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/file_remedy.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -193,9 +194,10 @@ LOCKSTEP_COLD_INLINE void create_folder(std::string const& folder) {
     exists = made();
   }
   if (exists && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
+  auto const reason = errno;
   throw DataError(folder + ": " +
                   (exists ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
-                  std::strerror(errno));
+                  std::strerror(reason) + file_remedy(reason));
 }
 
 LOCKSTEP_COLD_INLINE void expect_room(std::string const& folder, std::string const& where, std::size_t bytes) {
