@@ -282,6 +282,19 @@ TEST_CASE("processes start although the program has cleared its environment") {
   CHECK(outcome.report.empty());
 }
 
+TEST_CASE("rank: clears its environment" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_RANK") == nullptr) return;
+  ::clearenv();
+  std::_Exit(launch::run({}, [](World& world) { return world.size == 2 ? 0 : 5; }));
+}
+
+TEST_CASE("a rank that clears its environment remains a rank, and starts no ranks of its own") {
+  NothingLeft const nothing_left;
+  auto const outcome = run_processes(2, "rank: clears its environment");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.report.empty());
+}
+
 TEST_CASE("rank: throws" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) throw std::runtime_error("no more paper");

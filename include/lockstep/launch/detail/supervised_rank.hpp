@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,10 @@
 #include <lockstep/launch/shared_memory/control_page.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
+
+/// Looks up variables in the environment with which this process began: clearenv() does not change it. Finds none
+/// without /proc.
+[[nodiscard]] Lookup initial_environment();
 
 /// Place of a process that a Supervisor started, from its environment.
 struct SupervisedRank {

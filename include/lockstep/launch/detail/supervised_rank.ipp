@@ -18,6 +18,24 @@ LOCKSTEP_INLINE bool SupervisedRank::any(Lookup variable) {
   return false;
 }
 
+LOCKSTEP_INLINE Lookup initial_environment() {
+  static std::string const all = [] {
+    std::string out;
+    if (std::FILE* const file = std::fopen("/proc/self/environ", "rbe")) {
+      for (int c; (c = std::fgetc(file)) != EOF;) out.push_back(static_cast<char>(c));
+      std::fclose(file);
+    }
+    return out;
+  }();
+  auto const find = [](void const*, char const* name) -> char const* {
+    auto const start = std::string(name) + "=";
+    for (std::size_t at = 0; at < all.size(); at += std::strlen(all.c_str() + at) + 1)
+      if (all.compare(at, start.size(), start) == 0) return all.c_str() + at + start.size();
+    return nullptr;
+  };
+  return {find, nullptr};
+}
+
 LOCKSTEP_INLINE SupervisedRank SupervisedRank::read(Lookup variable) {
   constexpr auto remedy = "; Lockstep sets them all itself: unset them and start with --nproc N";
   std::string set, missing;

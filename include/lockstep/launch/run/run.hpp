@@ -70,7 +70,7 @@ int run_single_host_rank(Environment const& place, Options const& options, std::
 
 /// Runs `train` as a rank that another process started.
 /// @throws ConfigError at the second call: a rank inherits resources for one run
-int run_once(Options const& options, std::function<int(World&)> const& train);
+int run_once(Lookup variables, Options const& options, std::function<int(World&)> const& train);
 
 /// Rejects options that do not work for ranks of another launcher. @throws ConfigError
 void check(Environment const& place, Options const& options);

@@ -118,9 +118,9 @@ LOCKSTEP_INLINE int run_process_rank(SupervisedRank const& place, Options const&
   return rank_main(world, train);
 }
 
-LOCKSTEP_INLINE int run_once(Options const& options, std::function<int(World&)> const& train) {
+LOCKSTEP_INLINE int run_once(Lookup variables, Options const& options, std::function<int(World&)> const& train) {
   static std::atomic<bool> has_run = false;
-  auto const place = SupervisedRank::read({});
+  auto const place = SupervisedRank::read(variables);
   if (has_run.exchange(true))
     throw ConfigError(
         "launch::run: this process was started as a rank and runs or has run as one; a program that starts processes "
@@ -165,7 +165,9 @@ LOCKSTEP_INLINE int run(Options const& given, std::function<int(World&)> const& 
     options.report = [](std::string const& text) {
       std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, text.c_str());
     };
-  if (SupervisedRank::any({})) return run_once(options, train);
+  // A rank whose program has cleared its environment would start ranks of its own, without end.
+  auto const variables = SupervisedRank::any({}) ? Lookup() : initial_environment();
+  if (SupervisedRank::any(variables)) return run_once(variables, options, train);
   if (auto const place = detect(); place.size > 1) {
     check(place, options);
     if (options.engine == Engine::mpi) {  // MPI connects the peers, and ends all if one fails
