@@ -136,6 +136,8 @@ template <class Options>
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
       int const code = detail::with_memory_message([&] { return train_rank(training); });
+      if (world.rank == 0)
+        if (auto const note = detail::note_on_lost_output(stdout); !note.empty()) say("note: " + note);
       return code == 0 && training.stopped_by() != 0 ? 128 + training.stopped_by() : code;
     });
   } catch (std::exception const& error) {
@@ -143,7 +145,8 @@ template <class Options>
       say(who + detail::message_of(error));
     else  // many launchers kill all ranks when one exits, and the rank that prints may not have printed yet
       std::this_thread::sleep_for(std::chrono::seconds(1));
-    return launch::exit_code(error);
+    bool const is_lookup = dynamic_cast<std::filesystem::filesystem_error const*>(&error) != nullptr;
+    return is_lookup ? 2 : launch::exit_code(error);
   }
 }
 

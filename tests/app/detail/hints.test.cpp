@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/app/detail/hints.hpp>
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <doctest/doctest.h>
 
@@ -55,6 +61,9 @@ TEST_CASE("a slow start is reported, and a fast one is not") {
 
 TEST_CASE("out-of-memory errors are reported with remedies, and other errors unchanged") {
   CHECK(app::detail::message_of(std::runtime_error("why")) == "why");
+  std::filesystem::filesystem_error const denied("status", "/data/test.csv",
+                                                 std::make_error_code(std::errc::permission_denied));
+  CHECK(app::detail::message_of(denied) == "/data/test.csv: Permission denied; check the path and its permissions");
   auto const text = app::detail::message_of(std::bad_alloc());
   CHECK(text.starts_with("out of memory: the host, or a limit such as ulimit -v, refused memory ("));
   CHECK(text.find(" in all); a smaller --batch-size") != text.npos);
@@ -92,4 +101,21 @@ TEST_CASE("a quota that allows fewer processors is reported") {
   CHECK(app::detail::note_on_quota(8, 8).empty());
   CHECK(app::detail::note_on_quota(2, 8).starts_with(
       "a quota of the control group (container) gives this run 2 of 8 processors; "));
+}
+
+TEST_CASE("output that is lost is reported, unless its reader has ended") {
+  auto const note_after_writing = [](std::FILE* out) {
+    std::fputs("accuracy 0.9", out);
+    auto note = app::detail::note_on_lost_output(out);
+    std::fclose(out);
+    return note;
+  };
+  CHECK(note_after_writing(std::fopen("/dev/null", "w")).empty());
+  CHECK(note_after_writing(std::fopen("/dev/full", "w")).find("could not be written and is lost") != std::string::npos);
+  auto* const before = ::signal(SIGPIPE, SIG_IGN);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  CHECK(note_after_writing(::fdopen(ends[1], "w")).empty());
+  ::signal(SIGPIPE, before);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <poll.h>
+
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <string>
@@ -32,7 +36,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// Returns a note on the seconds between a rank's start and its first batch; empty for a fast start.
 [[nodiscard]] std::string note_on_slow_start(double seconds);
 
-/// Returns an exception's message; for memory that ran out, with sizes and remedies.
+/// Returns a note if output could not be written, for example to a full disk; empty if its reader has ended, as after
+/// `| head`.
+[[nodiscard]] std::string note_on_lost_output(std::FILE* out);
+
+/// Returns an exception's message; with a remedy for memory that ran out, and for a path that the system does not show.
 [[nodiscard]] std::string message_of(std::exception const& error);
 
 /// Returns f(). Replaces a bad_alloc with an Error with `message_of`.

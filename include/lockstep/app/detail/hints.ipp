@@ -41,7 +41,17 @@ LOCKSTEP_INLINE std::string note_on_slow_start(double seconds) {
          " s to open its data and to make the model; docs/how-to/troubleshooting.md lists ways to shorten it";
 }
 
+LOCKSTEP_INLINE std::string note_on_lost_output(std::FILE* out) {
+  bool const lost = std::fflush(out) != 0 || std::ferror(out) != 0;
+  pollfd polled{::fileno(out), POLLOUT, 0};
+  bool const unread = ::poll(&polled, 1, 0) > 0 && (polled.revents & POLLERR) != 0;
+  if (!lost || unread) return "";
+  return "some of the standard output could not be written and is lost; redirect it to a disk with free space";
+}
+
 LOCKSTEP_INLINE std::string message_of(std::exception const& error) {
+  if (auto const* const lookup = dynamic_cast<std::filesystem::filesystem_error const*>(&error))
+    return lookup->path1().string() + ": " + lookup->code().message() + "; check the path and its permissions";
   if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
   auto const* const large = dynamic_cast<memory::OutOfMemory const*>(&error);
   auto const refused = large ? memory_size(static_cast<double>(large->bytes())) : std::string("memory");
