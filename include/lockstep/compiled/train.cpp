@@ -4,10 +4,10 @@
 #include <lockstep/train/detail/saved_state_reader.ipp>
 #include <lockstep/train/detail/single_thread_guard.ipp>
 #include <lockstep/train/detail/sorted_rows.ipp>
-#include <lockstep/train/metrics/auc.ipp>
 #include <lockstep/train/metrics/bleu.ipp>
 #include <lockstep/train/metrics/chrf.ipp>
 #include <lockstep/train/metrics/class_report.ipp>
+#include <lockstep/train/metrics/detail/binary_logits.ipp>
 #include <lockstep/train/metrics/detail/split_words.ipp>
 #include <lockstep/train/prediction/beam_search.ipp>
 #include <lockstep/train/prediction/generate.ipp>

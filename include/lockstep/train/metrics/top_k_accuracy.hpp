@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 
-#include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
+#include <lockstep/train/metrics/detail/rank_of_label.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -33,19 +33,12 @@ class TopKAccuracy {
   /// is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label("TopKAccuracy", prediction, batch[label_], ignored_,
-                       [&](auto const* logits, Index width, auto wanted) {
-                         auto const label = static_cast<Index>(wanted);
-                         expect<DataError>(label >= 0 && label < width, [&] {
-                           return "TopKAccuracy: a label is " + std::to_string(label) +
-                                  "; the model predicts the classes 0 to " + std::to_string(width - 1);
-                         });
-                         Index before = 0;
-                         for (Index c = 0; c < width; ++c)
-                           before += logits[c] > logits[label] || (c < label && !(logits[c] < logits[label]));
-                         totals_[0] += before < k_ ? 1 : 0;
-                         totals_[1] += 1;
-                       });
+    detail::each_label(
+        "TopKAccuracy", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto label) {
+          auto const before = detail::rank_of_label("TopKAccuracy", logits, width, static_cast<Index>(label));
+          totals_[0] += before < k_ ? 1 : 0;
+          totals_[1] += 1;
+        });
   }
   /// Returns the number of labels among the k largest logits, and of counted labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }

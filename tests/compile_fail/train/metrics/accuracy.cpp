@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE accuracy: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
-// CASE top: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
-// CASE auc: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE accuracy: Lockstep: metrics of labels read logits: predict returns a Variable or a Sequence
+// CASE top: Lockstep: metrics of labels read logits: predict returns a Variable or a Sequence
+// CASE auc: Lockstep: metrics of labels read logits: predict returns a Variable or a Sequence
 // CASE error_rate: Lockstep: CtcErrorRate reads logits: predict returns a Sequence
 // CASE text: Lockstep: a metric's label is a number, and this member of the sample is text or a struct
 // CASE array: Lockstep: predict returns logits [rows, classes], with one label for each row

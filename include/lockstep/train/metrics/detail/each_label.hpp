@@ -99,7 +99,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
   constexpr bool has_logits = HasLogits<Prediction>, has_numbers = requires { labels.values.data; };
   constexpr bool has_one_label = !(is_matrix<Prediction> && holds_vectors<Column>);
   static_assert(has_logits,
-                "Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence. If it "
+                "Lockstep: metrics of labels read logits: predict returns a Variable or a Sequence. If it "
                 "returns several in a struct, train::HeadMetric names one; see docs/reference/model.md");
   static_assert(has_numbers,
                 "Lockstep: a metric's label is a number, and this member of the sample is text or a struct: number the "

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/metrics/detail/each_label.hpp>
+#include <lockstep/train/metrics/metric.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Expected calibration error of predicted probabilities p = 1 / (1 + exp(-logit)):
+/// `CalibrationError{&Click::clicked}`. Samples are divided into `bins` equal intervals of p. The value is the mean
+/// over the samples of |mean p - share of labels other than 0| of their interval, as torchmetrics'
+/// BinaryCalibrationError with norm "l1". A model trained with `positive_weight`, or on a sample of the negatives, is
+/// not calibrated. Smaller is better. The value is 0 without samples.
+/// @source Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning (2015)
+template <class Sample, class Label>
+class CalibrationError {
+ public:
+  static constexpr bool higher_is_better = false;
+
+  /// @throws ConfigError if `bins` is not in [1, 65536]
+  explicit CalibrationError(Label Sample::*label, Index bins = 15) : label_(label) {
+    if (bins < 1 || bins > 65536)
+      throw ConfigError("CalibrationError: there are " + std::to_string(bins) + " bins; choose from 1 to 65536");
+    totals_.resize(3 * static_cast<std::size_t>(bins));
+  }
+
+  /// Counts one batch.
+  /// @shape prediction [rows, 1], a Variable on the host or a Sequence of such tokens
+  /// @throws ShapeError if the prediction is wider, or its rows and the labels differ in number
+  /// @throws DataError if a logit is not a number
+  template <class Prediction, class Batch>
+  void add(Prediction const& prediction, Batch const& batch) {
+    detail::each_label("CalibrationError", prediction, batch[label_], {},
+                       [&](auto const* logits, Index width, auto label) {
+                         expect<ShapeError>(width == 1, [&] {
+                           return "CalibrationError: the model predicts " + std::to_string(width) +
+                                  " numbers for each label; it takes one logit";
+                         });
+                         double const p = 1 / (1 + std::exp(-static_cast<double>(static_cast<float>(logits[0]))));
+                         auto const bins = totals_.size() / 3;
+                         auto const bin = std::min(static_cast<std::size_t>(p * static_cast<double>(bins)), bins - 1);
+                         totals_[3 * bin] += 1;
+                         totals_[3 * bin + 1] += p;
+                         totals_[3 * bin + 2] += label != decltype(label){} ? 1 : 0;
+                       });
+  }
+  [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  [[nodiscard]] double value() const noexcept {
+    double counted = 0, sum = 0;
+    for (std::size_t i = 0; i < totals_.size(); i += 3) {
+      counted += totals_[i];
+      sum += std::abs(totals_[i + 1] - totals_[i + 2]);
+    }
+    return counted > 0 ? sum / counted : 0;
+  }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "calibration_error"; }
+
+ private:
+  Label Sample::*label_;
+  std::vector<double> totals_;  // for each bin: samples, sum of p, labels other than 0
+};
+
+}}}  // namespace lockstep::train
