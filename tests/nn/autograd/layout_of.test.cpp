@@ -23,12 +23,17 @@ struct Ragged {
 struct Single {
   TensorView<std::int32_t const, 1, HostSpace> values;
 };
+struct Fixed {
+  TensorView<std::int32_t const, 2, HostSpace> values;
+};
 struct Optional : Single {
   TensorView<bool const, 1, HostSpace> present;
 };
 static_assert(nn::SequenceColumn<Single, HostSpace> && !nn::SequenceColumn<Optional, HostSpace>);
 static_assert(!nn::SingleElements<Padded> && !nn::SingleElements<Ragged>);
 static_assert(nn::SequenceColumn<Padded, HostSpace> && nn::SequenceColumn<Ragged, HostSpace>);
+static_assert(nn::FixedSequences<Fixed> && !nn::SequenceColumn<Fixed, HostSpace>);
+static_assert(!nn::FixedSequences<Padded> && !nn::FixedSequences<Single> && !nn::FixedSequences<Ragged>);
 static_assert(!nn::SequenceColumn<TensorView<float, 2, HostSpace>, HostSpace>);
 
 std::array<Index, 3> const places{4, 5, 6};
@@ -64,6 +69,16 @@ TEST_CASE("a column of single numbers has one token per sample") {
   CHECK(layout.positions.data == places.data());
 }
 
+TEST_CASE("a column of arrays has as many tokens for each sample") {
+  auto const layout = nn::layout_of<HostSpace>(Fixed{{nullptr, {3, 4}}}, positions);
+  CHECK_FALSE(layout.is_ragged());
+  CHECK(layout.slots == 12);
+  CHECK(layout.length == 4);
+  CHECK(layout.tokens(2) == 4);
+  CHECK(layout.is_token(11));
+  CHECK(layout.positions.data == places.data());
+}
+
 TEST_CASE("parts that disagree are refused with their numbers") {
   std::array<std::int32_t, 3> const lengths{};
   CHECK_THROWS_WITH_AS(
@@ -78,6 +93,8 @@ TEST_CASE("parts that disagree are refused with their numbers") {
       doctest::Contains("3 offsets and 3 positions"), ShapeError);
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::layout_of<HostSpace>(Single{{nullptr, {4}}}, positions)),
                        doctest::Contains("4 rows of one element and 3 positions"), ShapeError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::layout_of<HostSpace>(Fixed{{nullptr, {4, 2}}}, positions)),
+                       doctest::Contains("4 rows of one length and 3 positions"), ShapeError);
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::layout_of<HostSpace>(
                            Padded{{nullptr, {3, 4, 1}}, {lengths.data(), {3}}, Side::start}, positions)),
                        doctest::Contains("padding is at the start"), ShapeError);

@@ -351,6 +351,44 @@ TEST_CASE("columns of one id for each sample are sequences of one token") {
   }
 }
 
+namespace {
+/// Equally many ids for each sample, from arrays or from full padded sequences, alone and before a padded segment.
+struct Arrays : Pooled {
+  nn::Embedding other{11, 6};
+  bool padded;
+  Arrays(double dropout, bool are_padded) : Pooled(dropout), padded(are_padded) {
+    embedding = nn::FusedEmbedding({.vocabulary = 11, .length = 12, .width = 6, .dropout = dropout});
+  }
+  void visit(auto&& each) { Pooled::visit(each), each("other", other); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    struct {
+      TensorView<std::int32_t const, 2, HostSpace> values;
+    } const array{batch.tokens().values};
+    auto const loss_of = [&](auto const& column) {
+      auto const x = embedding.forward(context, nn::sum(column, other.of(column)), batch.places());
+      auto loss = lockstep_test::irregular_loss(context, x.tokens);
+      auto const y = embedding.forward(context, nn::concatenate(column, other.of(mixed.tokens())), batch.places());
+      loss += lockstep_test::irregular_loss(context, nn::mean_pool(context, y));
+      return loss;
+    };
+    return padded ? loss_of(batch.tokens()) : loss_of(array);
+  }
+};
+}  // namespace
+
+TEST_CASE("columns of arrays of ids are sequences of one length") {
+  TokenBatch const full({3, 3, 3, 3, 3}, 3, 11);
+  for (double dropout : {0.0, 0.3}) {
+    Trial<Arrays, double> arrays(Arrays(dropout, false)), sequences(Arrays(dropout, true));
+    auto const result = nn::check_gradients(arrays.model, arrays.layout, arrays.values, full);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+    CHECK(arrays.step(full).sum == sequences.step(full).sum);
+    CHECK(arrays.gradients == sequences.gradients);
+  }
+}
+
 TEST_CASE("options create parameters with these names") {
   auto const names = [](nn::FusedEmbedding::Options const& options) {
     nn::FusedEmbedding layer(options);
@@ -396,6 +434,11 @@ TEST_CASE("inputs that do not match are refused") {
   };
   refused(named(narrow), nn::concatenate(dense, dense, dense), "FusedEmbedding embedding: 3 segments and 2 types");
   refused(named(nn::FusedEmbedding({.length = 9, .width = 6})), dense, "FusedEmbedding embedding: part 0 of segment 0");
+  Trial<Categories, double> named_table(Categories(0, false));
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(narrow.forward(named_table.context(), named_table.model.other.of(mixed.tokens()), positions)),
+      doctest::Contains("part 0 of segment 0 (table other.weight) has width 6 and the layer 5; give both one width"),
+      ShapeError);
   TokenBatch const shorter({4, 0, 1, 8, 3}, 8, 11);
   nn::Sequence<double, HostSpace> const other{context.variable<2>({40, 5}), shorter.layout()};
   refused(narrow, nn::sum(dense, other), "has 40 padded slots");

@@ -35,6 +35,14 @@ concept SingleElements = requires(Column const& column) {
   requires !requires { column.present; };
 };
 
+/// A column of equally many numbers for each sample, as any collate makes from a std::array: sequences of one length.
+template <class Column>
+concept FixedSequences = requires(Column const& column) {
+  { column.values.extent } -> std::same_as<Extents<2> const&>;  // [rows, length]
+  requires !requires { column.lengths; };
+  requires !requires { column.offsets; };
+};
+
 /// Requires a column of a batch that has a layout of sequences: padded, ragged, or one element per sample.
 template <class Column, class Space>
 concept SequenceColumn = PaddedSequences<Column, Space> || RaggedSequences<Column, Space> || SingleElements<Column>;
@@ -42,7 +50,8 @@ concept SequenceColumn = PaddedSequences<Column, Space> || RaggedSequences<Colum
 /// Returns the layout of a column's sequences.
 /// @shape positions [rows], each sample's position in the epoch: dropout's key
 /// @throws ShapeError if the column's parts disagree in rows, or padding precedes the tokens of its sequences
-template <class Space, SequenceColumn<Space> Column>
+template <class Space, class Column>
+requires SequenceColumn<Column, Space> || FixedSequences<Column>
 [[nodiscard]] SequenceLayout<Space> layout_of(Column const& column, TensorView<Index const, 1, Space> positions) {
   if constexpr (RaggedSequences<Column, Space>) {
     expect<ShapeError>(column.offsets.extent[0] == positions.size() + 1, [&] {
@@ -56,6 +65,12 @@ template <class Space, SequenceColumn<Space> Column>
              std::to_string(positions.size()) + " positions; each row needs one";
     });
     return SequenceLayout<Space>::vectors(positions.size(), positions);
+  } else if constexpr (FixedSequences<Column>) {
+    expect<ShapeError>(column.values.extent[0] == positions.size(), [&] {
+      return "sequences: " + std::to_string(column.values.extent[0]) + " rows of one length and " +
+             std::to_string(positions.size()) + " positions; each row needs one";
+    });
+    return SequenceLayout<Space>::padded(column.values.extent[1], {}, positions);
   } else {
     auto const rows = column.values.extent[0];
     expect<ShapeError>(column.lengths.extent[0] == rows && positions.size() == rows, [&] {

@@ -33,6 +33,8 @@ using Counted [[deprecated("nn::PositionUnit")]] = PositionUnit;
 ///   where `returns` and `states` are Sequences that a Linear projected, and `action` is an nn::Embedding
 /// - Categories: embedding.forward(context, nn::sum(town.of(batch[&Home::town]), kind.of(batch[&Home::kind])), ...) for
 ///   samples with one id of each kind: sequences of one token, whose `.tokens` are [rows, width]
+/// - N ids in a std::array: embedding.forward(context, batch[&Click::ids], ...): sequences of N tokens, whose `.tokens`
+///   are [rows * N, width]
 ///
 /// Tables start as N(0, 0.02). Padding slots are zero and give no gradient.
 /// @determinism bitwise, for any number of threads: the gradients use no atomics

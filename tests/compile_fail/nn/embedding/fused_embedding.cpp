@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE texts: Lockstep: FusedEmbedding looks up a column of std::int32_t
-// CASE optionals: Lockstep: FusedEmbedding looks up a column of std::int32_t
-// CASE numbers: Lockstep: FusedEmbedding looks up a column of std::int32_t
-// CASE enums: Lockstep: FusedEmbedding looks up a column of std::int32_t
-// CASE own_table: Lockstep: FusedEmbedding looks up a column of std::int32_t
+// CASE texts: Lockstep: FusedEmbedding looks up a column of std::int32_t, std::array<std::int32_t, N>
+// CASE optionals: Lockstep: FusedEmbedding looks up a column of std::int32_t, std::array<std::int32_t, N>
+// CASE numbers: Lockstep: FusedEmbedding looks up a column of std::int32_t, std::array<std::int32_t, N>
+// CASE enums: Lockstep: FusedEmbedding looks up a column of std::int32_t, std::array<std::int32_t, N>
+// CASE own_table: Lockstep: FusedEmbedding looks up a column of std::int32_t, std::array<std::int32_t, N>
 // LINES 30
 #include <cstdint>
 #include <optional>

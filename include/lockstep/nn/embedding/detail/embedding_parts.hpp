@@ -37,7 +37,7 @@ template <kernel::Arrangement arrangement, class... Segment>
 }
 
 template <class Column, class Space>
-concept IdColumn = SequenceColumn<Column, Space> && requires(Column const& column) {
+concept IdColumn = (SequenceColumn<Column, Space> || FixedSequences<Column>)&&requires(Column const& column) {
   { column.values.data } -> std::convertible_to<std::int32_t const*>;
 };
 
@@ -145,9 +145,9 @@ class EmbeddingParts {
   void look_up(Parameter const&, Column const&) {
     static_assert(
         !std::same_as<Column, Column>,
-        "Lockstep: FusedEmbedding looks up a column of std::int32_t or of std::vector<std::int32_t>; numbers go "
-        "through nn::Linear; convert strings, enums and optionals to ids when samples are made, and give an absent one "
-        "an id of its own");
+        "Lockstep: FusedEmbedding looks up a column of std::int32_t, std::array<std::int32_t, N> or "
+        "std::vector<std::int32_t>; numbers go through nn::Linear; convert strings, enums and optionals to ids when "
+        "samples are made, and give an absent one an id of its own");
   }
   template <IdColumn<Space> Column>
   void look_up(Parameter const& table, Column const& column) {
@@ -169,8 +169,8 @@ class EmbeddingParts {
              " parts in all segments together";
     });
     expect<ShapeError>(part.rows.extent[1] == width_, [&] {
-      return part_name() + "has width " + std::to_string(part.rows.extent[1]) + " and the layer " +
-             std::to_string(width_);
+      return part_name() + (part.is_table ? "(table " + std::string(part.name) + ") " : "") + "has width " +
+             std::to_string(part.rows.extent[1]) + " and the layer " + std::to_string(width_) + "; give both one width";
     });
     if (parts_ == inputs.first_part[segment]) known = layout;
     expect<ShapeError>(
