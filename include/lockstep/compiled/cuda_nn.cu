@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
   LOCKSTEP_GATED_FEED_FORWARD(Number, CudaSpace);  \
   LOCKSTEP_TRANSFORMER_DECODER(Number, CudaSpace); \
   LOCKSTEP_TRANSFORMER_ENCODER(Number, CudaSpace); \
-  LOCKSTEP_MEAN_POOL(Number, CudaSpace)
+  LOCKSTEP_REDUCING_POOLS(Number, CudaSpace)
 LOCKSTEP_LAYERS(float);
 LOCKSTEP_LAYERS(bfloat16);
 LOCKSTEP_LAYERS(float16);

@@ -24,7 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
   LOCKSTEP_GATED_FEED_FORWARD(Number, HostSpace);  \
   LOCKSTEP_TRANSFORMER_DECODER(Number, HostSpace); \
   LOCKSTEP_TRANSFORMER_ENCODER(Number, HostSpace); \
-  LOCKSTEP_MEAN_POOL(Number, HostSpace)
+  LOCKSTEP_REDUCING_POOLS(Number, HostSpace)
 LOCKSTEP_LAYERS(float);
 LOCKSTEP_LAYERS(double);
 LOCKSTEP_LAYERS(bfloat16);

@@ -14,6 +14,7 @@ using namespace lockstep;
 using lockstep_test::values;
 using lockstep_test::view;
 using Kernel = kernel::Pooling<HostSpace>;
+using Reduction = kernel::TokenReduction;
 
 namespace {
 
@@ -40,29 +41,30 @@ struct Batch {
   [[nodiscard]] kernel::SequenceLayout<HostSpace> layout() const {
     return kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, rows), {nullptr, {rows}});
   }
-  [[nodiscard]] std::vector<T> mean(int threads) const {
+  [[nodiscard]] std::vector<T> reduce(int threads, Reduction reduction) const {
     ThreadPool pool(threads);
     std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7});
-    Kernel::mean<T>(memory::Stream<HostSpace>(pool), layout(), view(x, rows * length, width), view(y, rows, width));
+    Kernel::reduce<T>(memory::Stream<HostSpace>(pool), layout(), reduction, view(x, rows * length, width),
+                      view(y, rows, width));
     return y;
   }
-  [[nodiscard]] std::vector<T> backward(int threads, Write write) const {
+  [[nodiscard]] std::vector<T> backward(int threads, Reduction reduction, Write write) const {
     ThreadPool pool(threads);
     std::vector<T> dx(x.size(), T{3});
-    Kernel::mean_backward<T>(memory::Stream<HostSpace>(pool), layout(), view(dy, rows, width),
-                             view(dx, rows * length, width), write);
+    Kernel::reduce_backward<T>(memory::Stream<HostSpace>(pool), layout(), reduction, view(dy, rows, width),
+                               view(dx, rows * length, width), write);
     return dx;
   }
 };
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the mean is over the tokens; a sequence without tokens gives zeros", T, float, double) {
+TEST_CASE_TEMPLATE("mean and sum are over the tokens; a sequence without tokens gives zeros", T, float, double) {
   for (Index rows : {0, 1, 4, 5})
     for (Index length : {1, 2, 31, 32, 33})
       for (Index width : {1, 7, 16, 17, 65}) {
         Batch<T> const batch(rows, length, width);
-        auto const y = batch.mean(2);
+        auto const y = batch.reduce(2, Reduction::mean), sums = batch.reduce(2, Reduction::sum);
         for (Index r = 0; r < rows; ++r) {
           auto const n = batch.lengths[static_cast<std::size_t>(r)];
           for (Index c = 0; c < width; ++c) {
@@ -78,16 +80,20 @@ TEST_CASE_TEMPLATE("the mean is over the tokens; a sequence without tokens gives
             double const bound = n == 0 ? 0 : unit * n * terms / n;
             auto const got = static_cast<double>(y[static_cast<std::size_t>(r * width + c)]);
             CHECK(std::abs(got - (n == 0 ? 0 : sum / n)) <= bound);
+            auto const got_sum = static_cast<double>(sums[static_cast<std::size_t>(r * width + c)]);
+            CHECK(std::abs(got_sum - sum) <= bound * n);
           }
         }
       }
 }
 
-TEST_CASE_TEMPLATE("backward spreads the gradient evenly over the tokens", T, float, double) {
+TEST_CASE_TEMPLATE("backward spreads the gradient over the tokens, for the mean in equal parts", T, float, double) {
   for (Index rows : {0, 1, 4, 5}) {
     Index const length = 33, width = 17;
     Batch<T> const batch(rows, length, width);
-    auto const fresh = batch.backward(2, Write::overwrite), added = batch.backward(2, Write::add);
+    auto const fresh = batch.backward(2, Reduction::mean, Write::overwrite);
+    auto const added = batch.backward(2, Reduction::mean, Write::add);
+    auto const of_sum = batch.backward(2, Reduction::sum, Write::overwrite);
     for (Index r = 0; r < rows; ++r) {
       auto const n = batch.lengths[static_cast<std::size_t>(r)];
       for (Index t = 0; t < length; ++t)
@@ -96,6 +102,7 @@ TEST_CASE_TEMPLATE("backward spreads the gradient evenly over the tokens", T, fl
           T const expected = t < n ? batch.dy[static_cast<std::size_t>(r * width + c)] / static_cast<T>(n) : T{0};
           CHECK(fresh[i] == expected);
           CHECK(added[i] == T{3} + expected);
+          CHECK(of_sum[i] == (t < n ? batch.dy[static_cast<std::size_t>(r * width + c)] : T{0}));
         }
     }
   }
@@ -132,10 +139,10 @@ TEST_CASE_TEMPLATE("the first or the last token, and its gradient", T, float, do
 
 TEST_CASE("bits are equal for any number of threads") {
   Batch<float> const batch(9, 40, 24);
-  auto const y = batch.mean(1), dx = batch.backward(1, Write::add);
+  auto const y = batch.reduce(1, Reduction::mean), dx = batch.backward(1, Reduction::mean, Write::add);
   for (int threads : {2, 3, 4}) {
-    CHECK(batch.mean(threads) == y);
-    CHECK(batch.backward(threads, Write::add) == dx);
+    CHECK(batch.reduce(threads, Reduction::mean) == y);
+    CHECK(batch.backward(threads, Reduction::mean, Write::add) == dx);
   }
 }
 

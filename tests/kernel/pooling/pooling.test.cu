@@ -54,9 +54,13 @@ TEST_CASE_TEMPLATE("pooling on CUDA equals the host's, padded and ragged", T, fl
     auto const rows = twin.rows(), slots = twin.slots();
     std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7});
     OnDevice<T> const device_x(x), device_y(y);
-    Host::mean<T>(host, twin.host(), view(x, slots, width), view(y, rows, width));
-    Cuda::mean<T>(stream.view(), twin.device(), device_x.view(slots, width), device_y.view(rows, width));
-    CHECK(lockstep_test::same_sums(device_y.values(), y, std::sqrt(static_cast<double>(slots))));  // means of them
+    for (auto reduction : {kernel::TokenReduction::mean, kernel::TokenReduction::sum}) {
+      Host::reduce<T>(host, twin.host(), reduction, view(x, slots, width), view(y, rows, width));
+      Cuda::reduce<T>(stream.view(), twin.device(), reduction, device_x.view(slots, width), device_y.view(rows, width));
+      auto const terms = static_cast<double>(slots);  // of the sum; a mean is smaller by as much
+      CHECK(lockstep_test::same_sums(device_y.values(), y,
+                                     reduction == kernel::TokenReduction::sum ? terms : std::sqrt(terms)));
+    }
     for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last}) {
       Host::token<T>(host, twin.host(), which, view(x, slots, width), view(y, rows, width));
       Cuda::token<T>(stream.view(), twin.device(), which, device_x.view(slots, width), device_y.view(rows, width));
@@ -77,10 +81,12 @@ TEST_CASE_TEMPLATE("pooling's gradients on CUDA have the host's bits, padded and
     auto const dy = values<T>(rows * width, 2);
     auto dx = values<T>(slots * width, 3);
     OnDevice<T> const device_dy(dy), device_dx(dx);
-    Host::mean_backward<T>(host, twin.host(), view(dy, rows, width), view(dx, slots, width), write);
-    Cuda::mean_backward<T>(stream.view(), twin.device(), device_dy.view(rows, width), device_dx.view(slots, width),
-                           write);
-    CHECK(device_dx.values() == dx);
+    for (auto reduction : {kernel::TokenReduction::mean, kernel::TokenReduction::sum}) {
+      Host::reduce_backward<T>(host, twin.host(), reduction, view(dy, rows, width), view(dx, slots, width), write);
+      Cuda::reduce_backward<T>(stream.view(), twin.device(), reduction, device_dy.view(rows, width),
+                               device_dx.view(slots, width), write);
+      CHECK(device_dx.values() == dx);
+    }
     for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last}) {
       Host::token_backward<T>(host, twin.host(), which, view(dy, rows, width), view(dx, slots, width), write);
       Cuda::token_backward<T>(stream.view(), twin.device(), which, device_dy.view(rows, width),

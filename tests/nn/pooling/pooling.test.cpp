@@ -12,7 +12,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-enum class Pool { mean, first, last };
+enum class Pool { mean, sum, first, last };
 
 struct Model {
   nn::Parameter x;
@@ -27,6 +27,7 @@ struct Model {
     nn::Loss<HostSpace> loss;
     for (int use = 0; use < uses; ++use)
       loss += lockstep_test::irregular_loss(context, pool == Pool::mean    ? nn::mean_pool(context, in)
+                                                     : pool == Pool::sum   ? nn::sum_pool(context, in)
                                                      : pool == Pool::first ? nn::first_token(context, in)
                                                                            : nn::last_token(context, in));
     return loss;
@@ -35,9 +36,9 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE("mean_pool, first_token and last_token: gradients, used once and twice") {
+TEST_CASE("mean_pool, sum_pool, first_token and last_token: gradients, used once and twice") {
   TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
-  for (auto pool : {Pool::mean, Pool::first, Pool::last})
+  for (auto pool : {Pool::mean, Pool::sum, Pool::first, Pool::last})
     for (int uses : {1, 2}) {
       auto const result = check_model(Model(batch, uses, pool), batch);
       CAPTURE(result.where);
@@ -73,23 +74,27 @@ TEST_CASE("first_token and last_token: one row per sequence, zeros without token
   }
 }
 
-TEST_CASE("mean_pool: one row per sequence, zeros without tokens") {
+TEST_CASE("mean_pool and sum_pool: one row per sequence, zeros without tokens") {
   TokenBatch const batch({0, 2}, 3, 11);
   Trial<Model, double> trial(Model(batch, 1));
   trial.step(batch);
   nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(trial.context(), trial.model.x);
   auto const y = nn::mean_pool(trial.context(), nn::Sequence<double, HostSpace>{x, batch.layout()});
+  auto const sum = nn::sum_pool(trial.context(), nn::Sequence<double, HostSpace>{x, batch.layout()});
   REQUIRE(y.value.extent == Extents<2>{2, 10});
+  REQUIRE(sum.value.extent == Extents<2>{2, 10});
   for (Index c = 0; c < 10; ++c) {
     CHECK(y.value(0, c) == 0);
     CHECK(y.value(1, c) == (x.value(3, c) + x.value(4, c)) / 2);
+    CHECK(sum.value(0, c) == 0);
+    CHECK(sum.value(1, c) == x.value(3, c) + x.value(4, c));
   }
 }
 
-TEST_CASE("mean_pool, first_token and last_token: batches without rows or slots") {
+TEST_CASE("mean_pool, sum_pool, first_token and last_token: batches without rows or slots") {
   for (auto const& batch : {TokenBatch({}, 9, 11), TokenBatch({0, 0}, 0, 11)})
-    for (auto pool : {Pool::mean, Pool::first, Pool::last}) {
+    for (auto pool : {Pool::mean, Pool::sum, Pool::first, Pool::last}) {
       Trial<Model, float> trial(Model(batch, 1, pool));
       CHECK(trial.step(batch).sum == 0);
     }

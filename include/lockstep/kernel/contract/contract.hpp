@@ -351,11 +351,12 @@ concept HasSoftmax = requires(KernelArguments<Space> a) {
 
 // ---- pooling
 
-/// Requires the mean, and the first or last token, of each sequence, and their gradients.
+/// Requires the mean or sum, and the first or last token, of each sequence, and their gradients.
 template <class Space>
 concept HasPooling = requires(KernelArguments<Space> a) {
-  Pooling<Space>::template mean<float>(a.stream, a.layout, a.rows_in, a.rows_out);
-  Pooling<Space>::template mean_backward<float>(a.stream, a.layout, a.rows_in, a.rows_out, a.write);
+  Pooling<Space>::template reduce<float>(a.stream, a.layout, TokenReduction::mean, a.rows_in, a.rows_out);
+  Pooling<Space>::template reduce_backward<float>(a.stream, a.layout, TokenReduction::mean, a.rows_in, a.rows_out,
+                                                  a.write);
   Pooling<Space>::template token<float>(a.stream, a.layout, PooledToken::last, a.rows_in, a.rows_out);
   Pooling<Space>::template token_backward<float>(a.stream, a.layout, PooledToken::last, a.rows_in, a.rows_out, a.write);
 };

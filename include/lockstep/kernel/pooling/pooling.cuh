@@ -6,18 +6,19 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// CUDA version with the host's functions and shapes, queued on the stream. Several threads share the tokens of a mean.
+/// CUDA version with the host's functions and shapes, queued on the stream. Several threads share the tokens of a sum.
 /// A warp writes the gradients of adjacent slots, 16 bytes per lane.
-/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; a mean differs from the host's by
-/// rounding
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; a mean or sum differs from the
+/// host's by rounding
 template <>
 struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
-  static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y);
+  static void reduce(Stream stream, SequenceLayout<CudaSpace> layout, TokenReduction reduction, Matrix<Scalar const> x,
+                     Matrix<Scalar> y);
 
   template <class Scalar>
-  static void mean_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dy, Matrix<Scalar> dx,
-                            Write write);
+  static void reduce_backward(Stream stream, SequenceLayout<CudaSpace> layout, TokenReduction reduction,
+                              Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
 
   template <class Scalar>
   static void token(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<Scalar const> x,

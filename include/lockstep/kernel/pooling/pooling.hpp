@@ -14,6 +14,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Token that represents its sequence.
 enum class PooledToken { first, last };
 
+/// Reduction of the tokens of a sequence to one vector.
+enum class TokenReduction { mean, sum };
+
 namespace detail {
 /// Returns the slot of that token, for a sequence with tokens.
 template <class Space>
@@ -29,19 +32,21 @@ struct Pooling : detail::NotIncluded<Space> {};
 /// CPU version of the primary template.
 template <>
 struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
-  /// Computes y[r] = 1 / n * the sum over the n tokens of sequence r. Adds blocks of 1,024 tokens in order, each the
-  /// sum of its tokens in order. A sequence without tokens gives zeros. Padding is not read.
+  /// Computes y[r] = the sum over the n tokens of sequence r, divided by n for the mean. Adds blocks of 1,024 tokens in
+  /// order, each the sum of its tokens in order. A sequence without tokens gives zeros. Padding is not read.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition
   template <class Scalar>
-  static void mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y);
+  static void reduce(Stream stream, SequenceLayout<HostSpace> layout, TokenReduction reduction, Matrix<Scalar const> x,
+                     Matrix<Scalar> y);
 
-  /// Computes dx = dy[r] / n for each of the n tokens of sequence r and zero in padding, or adds it to dx.
+  /// Computes dx = dy[r], divided by n for the mean, for each of the n tokens of sequence r and zero in padding, or
+  /// adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class Scalar>
-  static void mean_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> dy, Matrix<Scalar> dx,
-                            Write write);
+  static void reduce_backward(Stream stream, SequenceLayout<HostSpace> layout, TokenReduction reduction,
+                              Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
 
   /// Computes y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
   /// @shape x [layout.slots, width]   @shape y [rows, width]

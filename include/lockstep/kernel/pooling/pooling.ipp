@@ -5,27 +5,30 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <class Scalar>
-LOCKSTEP_INLINE void Pooling<HostSpace>::mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x,
-                                              Matrix<Scalar> y) {
+LOCKSTEP_INLINE void Pooling<HostSpace>::reduce(Stream stream, SequenceLayout<HostSpace> layout,
+                                                TokenReduction reduction, Matrix<Scalar const> x, Matrix<Scalar> y) {
   auto const width = y.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
     auto* const out = y.data + row * width;
     auto const tokens = layout.tokens(row);
     detail::sum_rows(x.data + layout.start(row) * width, width, width, tokens, out, Write::overwrite);
-    for (Index c = 0; tokens > 0 && c < width; ++c) out[c] /= static_cast<Scalar>(tokens);
+    if (reduction == TokenReduction::mean)
+      for (Index c = 0; tokens > 0 && c < width; ++c) out[c] /= static_cast<Scalar>(tokens);
   });
 }
 
 template <class Scalar>
-LOCKSTEP_INLINE void Pooling<HostSpace>::mean_backward(Stream stream, SequenceLayout<HostSpace> layout,
-                                                       Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write) {
+LOCKSTEP_INLINE void Pooling<HostSpace>::reduce_backward(Stream stream, SequenceLayout<HostSpace> layout,
+                                                         TokenReduction reduction, Matrix<Scalar const> dy,
+                                                         Matrix<Scalar> dx, Write write) {
   auto const width = dy.extent[1];
   stream.pool().run(layout.rows, [=](Index row) {
     with_best_instructions([=, first = layout.start(row), end = layout.end(row), tokens = layout.tokens(row)] {
       auto const* const in = dy.data + row * width;
       auto* out = dx.data + first * width;
+      auto const divisor = static_cast<Scalar>(reduction == TokenReduction::mean ? tokens : 1);
       for (Index t = 0; t < tokens; ++t, out += width)
-        detail::write_each(0, width, out, write, [=](Index c) { return in[c] / static_cast<Scalar>(tokens); });
+        detail::write_each(0, width, out, write, [=](Index c) { return in[c] / divisor; });
       if (write == Write::overwrite) std::fill_n(out, (end - first - tokens) * width, Scalar{0});
     });
   });
@@ -59,14 +62,16 @@ LOCKSTEP_INLINE void Pooling<HostSpace>::token_backward(Stream stream, SequenceL
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template void Pooling<HostSpace>::mean<float>(Stream stream, SequenceLayout<HostSpace> layout, Matrix<float const> x,
-                                              Matrix<float> y);
-template void Pooling<HostSpace>::mean<double>(Stream stream, SequenceLayout<HostSpace> layout, Matrix<double const> x,
-                                               Matrix<double> y);
-template void Pooling<HostSpace>::mean_backward<float>(Stream stream, SequenceLayout<HostSpace> layout,
-                                                       Matrix<float const> dy, Matrix<float> dx, Write write);
-template void Pooling<HostSpace>::mean_backward<double>(Stream stream, SequenceLayout<HostSpace> layout,
-                                                        Matrix<double const> dy, Matrix<double> dx, Write write);
+template void Pooling<HostSpace>::reduce<float>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                TokenReduction reduction, Matrix<float const> x, Matrix<float> y);
+template void Pooling<HostSpace>::reduce<double>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                 TokenReduction reduction, Matrix<double const> x, Matrix<double> y);
+template void Pooling<HostSpace>::reduce_backward<float>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                         TokenReduction reduction, Matrix<float const> dy,
+                                                         Matrix<float> dx, Write write);
+template void Pooling<HostSpace>::reduce_backward<double>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                          TokenReduction reduction, Matrix<double const> dy,
+                                                          Matrix<double> dx, Write write);
 template void Pooling<HostSpace>::token<float>(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
                                                Matrix<float const> x, Matrix<float> y);
 template void Pooling<HostSpace>::token<double>(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,

@@ -20,6 +20,16 @@ template <class Context, detail::NotSequence<Context> Input>
   return mean_pool(context, detail::reject_non_sequence<Context>(x));
 }
 
+/// Returns the sum over the tokens of each sequence, without padding; zeros for a sequence without tokens. After a
+/// FusedEmbedding of lists of ids it computes torch's EmbeddingBag with mode "sum".
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> sum_pool(Context& context, SequenceOf<Context> const& x);
+template <class Context, detail::NotSequence<Context> Input>
+[[nodiscard]] VariableOf<Context, 2> sum_pool(Context& context, Input const& x) {
+  return sum_pool(context, detail::reject_non_sequence<Context>(x));
+}
+
 namespace detail {
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> pooled_token(Context& context, SequenceOf<Context> const& x,
@@ -68,6 +78,7 @@ template <class Context, detail::NotSequence<Context> Input>
 
 /// Rejects calls without the context in front at compile time.
 auto mean_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+auto sum_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn
 
