@@ -213,6 +213,7 @@
 #include <lockstep/nn/loss/mean_absolute_error.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
+#include <lockstep/nn/loss/quantile_loss.hpp>
 #include <lockstep/nn/module/activation_layers.hpp>
 #include <lockstep/nn/module/encode_once.hpp>
 #include <lockstep/nn/module/frozen.hpp>

@@ -3,7 +3,7 @@
 // CASE other_struct: Lockstep: batch[&Other::member] names a member of another struct than the batch's samples
 // CASE bits: Lockstep: std::vector<bool> holds bits, which a batch cannot view as elements
 // CASE function_as_metric: Lockstep: an argument of Evaluation is no metric
-// CASE class_labels: Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss) got integers
+// CASE class_labels: Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss, quantile_loss)
 // CASE nameless: Lockstep: visit calls each(child): give each child a name
 // CASE sequences: Lockstep: context.input takes numbers without a length per row
 // CASE optionals: Lockstep: context.input takes a number for each row

@@ -82,6 +82,7 @@ TEST_CASE_TEMPLATE("elementwise losses on CUDA equal the host's within rounding"
   if (!lockstep_test::has_gpu("kernel::ElementwiseLoss<CudaSpace>")) return;
   check_losses<T>(kernel::SquaredError{}, true);
   check_losses<T>(kernel::AbsoluteError{}, true);
+  check_losses<T>(kernel::QuantileLoss{0.9}, true);
   check_losses<T>(kernel::HuberLoss{0.5}, true);
   check_losses<T>(kernel::BinaryCrossEntropy{3}, false);
   check_losses<T>(kernel::KlDivergenceOfMean{}, true);

@@ -53,6 +53,14 @@ TEST_CASE_TEMPLATE("distances: values and slopes to the last place", T, float, d
   });
   CHECK(absolute.value <= 1);
   CHECK(absolute.slope == 0);
+  for (double quantile : {0.125, 0.5, 0.75}) {
+    auto const pinball = worst_of<T>(kernel::QuantileLoss{quantile}, targets, [quantile](long double x, long double t) {
+      long double const slope = x > t ? 1 - quantile : x < t ? -quantile : 0;
+      return LossAt<long double>{slope * (x - t), slope};
+    });
+    CHECK(pinball.value <= 2.01);  // the difference rounds once, and the product once
+    CHECK(pinball.slope == 0);     // these quantiles are exact
+  }
   for (double delta : {0.125, 1.0, 4.0}) {
     auto const huber = worst_of<T>(kernel::HuberLoss{delta}, targets, [delta](long double x, long double t) {
       long double const d = std::abs(x - t), sign = x < t ? -1 : 1;
@@ -96,6 +104,7 @@ TEST_CASE_TEMPLATE("NaN stays NaN", T, float, double) {
   };
   check(kernel::SquaredError{});
   check(kernel::AbsoluteError{});
+  check(kernel::QuantileLoss{});
   check(kernel::HuberLoss{});
   check(kernel::BinaryCrossEntropy{});
 }

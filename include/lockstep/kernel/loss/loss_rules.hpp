@@ -52,6 +52,19 @@ struct AbsoluteError {
   }
 };
 
+/// Pinball loss of a quantile q: q (t - x) below the target, and (1 - q) (x - t) above, with slope 0 where they are
+/// equal.
+struct QuantileLoss {
+  static constexpr char const* name = "quantile_loss";
+  double quantile = 0.5;
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
+    Scalar const q = static_cast<Scalar>(quantile), off = x - t;
+    Scalar const slope = off > 0 ? 1 - q : off < 0 ? -q : off;  // 0 or NaN
+    return {slope * off, slope};
+  }
+};
+
 /// off^2 / 2 where off = |x - t| is at most delta, and delta (off - delta / 2) beyond.
 struct HuberLoss {
   static constexpr char const* name = "huber_loss";  ///< for messages

@@ -245,9 +245,10 @@ template <class Target>
 /// Rejects class labels as targets of a distance at compile time.
 template <class Target>
 void expect_no_labels() {
-  static_assert(!are_integers<Target>(),
-                "Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss) got integers as "
-                "targets: for class labels use nn::cross_entropy; for counts make the member of the sample a float");
+  static_assert(
+      !are_integers<Target>(),
+      "Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss, quantile_loss) got "
+      "integers as targets: for class labels use nn::cross_entropy; for counts make the member of the sample a float");
 }
 
 }  // namespace detail
