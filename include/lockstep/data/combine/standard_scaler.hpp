@@ -141,21 +141,22 @@ class StandardScaler {
   /// Returns the extent of a scaled sample, which is the sample's own.
   [[nodiscard]] SampleExtent<Sample> extent(SampleExtent<Sample> lengths) const noexcept { return lengths; }
 
-  /// Returns the mean of a channel of a member.   @throws ConfigError for another member, or no such channel
+  /// Returns the mean of a channel of a member, which must be named if the member has several.   @throws ConfigError
+  /// for another member, or no such channel
   template <class Member>
-  [[nodiscard]] double mean(Member Sample::*member, Index channel = 0) const {
+  [[nodiscard]] double mean(Member Sample::*member, Index channel = only_channel<Member>()) const {
     return scale_of(member, channel).mean;
   }
   /// Returns the standard deviation of a channel of a member, of the population: the sum of squares divided by the
   /// count.   @throws ConfigError for another member, or no such channel
   template <class Member>
-  [[nodiscard]] double deviation(Member Sample::*member, Index channel = 0) const {
+  [[nodiscard]] double deviation(Member Sample::*member, Index channel = only_channel<Member>()) const {
     return scale_of(member, channel).deviation;
   }
   /// Returns a scaled number, such as a prediction, in the member's own unit.
   /// @throws ConfigError for another member, or no such channel
   template <class Member>
-  [[nodiscard]] double unscaled(double number, Member Sample::*member, Index channel = 0) const {
+  [[nodiscard]] double unscaled(double number, Member Sample::*member, Index channel = only_channel<Member>()) const {
     auto const scale = scale_of(member, channel);
     return scale.mean + scale.deviation * number;
   }
@@ -173,6 +174,16 @@ class StandardScaler {
 
  private:
   static constexpr std::size_t channels = (std::size_t{0} + ... + detail::channels_of<Members>);
+
+  /// Returns 0, the channel of a member that has no other.
+  template <class Member>
+  [[nodiscard]] static constexpr Index only_channel() noexcept {
+    static_assert(
+        detail::channels_of<Member> <= 1,
+        "Lockstep: this member of the sample has several channels, each with a mean and a deviation: name the "
+        "channel, such as scale.deviation(&Sample::member, 0)");
+    return 0;
+  }
 
   /// Calls f(member, number of its first channel) for each member.
   template <class Function>
