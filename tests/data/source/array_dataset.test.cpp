@@ -206,6 +206,48 @@ TEST_CASE("sequences of varying length are concatenated, in arrays of their own 
                        doctest::Contains("is not a vector"), ConfigError);
 }
 
+TEST_CASE("sliding windows of a long array are samples, in vectors and in arrays of one length") {
+  TemporaryFolder const folder;
+  struct Window {
+    std::vector<std::array<float, 2>> past;
+    std::array<float, 3> future{};
+  };
+  auto const series = numbers<float>(folder, "series", 2), load = numbers<float>(folder, "load", 1);
+  auto const make = [&](data::RowWindows const& past, data::RowWindows const& future) {
+    return data::ArrayDataset{ArrayMember{&Window::past, series, data::RowRanges::windows(past)},
+                              ArrayMember{&Window::future, load, data::RowRanges::windows(future)}};
+  };
+  auto const windows = make({.length = 4, .end = rows - 3}, {.length = 3, .first = 4});
+  CHECK(windows.size() == 7);  // the last: rows 6 to 9, then 10 to 12
+  CHECK(windows.get(6).past == std::vector<std::array<float, 2>>{{12, 13}, {14, 15}, {16, 17}, {18, 19}});
+  CHECK(windows.get(6).future == std::array<float, 3>{10, 11, 12});
+  CHECK(windows.name(6) == "window 6 of " + folder / "series" + ", " + folder / "load");
+  for (Index i = 0; i < windows.size(); ++i) CHECK(windows.extent(i) == data::extent_of(windows.get(i)));
+  CHECK(windows.fingerprint() !=
+        make({.length = 4, .end = rows - 3}, {.length = 3, .first = 4, .end = rows}).fingerprint());
+
+  data::DataLoader loader{windows, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 7}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  auto const& batch = held.batches()[0];
+  for (Index r = 0; r < 7; ++r) {
+    CHECK(batch[&Window::past].lengths(r) == 4);
+    CHECK(batch[&Window::past].values(r, 3, 1) == static_cast<float>(2 * (r + 3) + 1));
+    CHECK(batch[&Window::future].values(r, 2) == static_cast<float>(r + 6));
+  }
+
+  CHECK_THROWS_WITH_AS(make({.length = 4}, {.length = 3, .first = 4}), doctest::Contains("load: has 7 windows, and "),
+                       DataError);
+  CHECK_THROWS_WITH_AS(make({.length = 4, .end = rows - 3}, {.length = 2, .first = 4}),
+                       doctest::Contains("rows of 1 numbers [13, 1], but member 1 of ArrayDataset takes 3 for windows "
+                                         "of 2 rows"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(make({.length = 4, .end = rows + 1}, {.length = 3, .first = 4}),
+                       doctest::Contains("series: has 13 rows, and the windows of member 0 of ArrayDataset end before "
+                                         "row 14; end them at the array's end, or earlier"),
+                       DataError);
+}
+
 TEST_CASE("a file truncated during training fails the batch that needs the missing rows, by name") {
   TemporaryFolder const folder;
   data::DataLoader loader{dataset(folder), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = rows}};

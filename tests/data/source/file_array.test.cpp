@@ -142,6 +142,35 @@ TEST_CASE("several rows, and all rows, are read at once; partial and missing row
   CHECK(narrow.numbers<std::int32_t>().empty());
 }
 
+TEST_CASE("a reshaped array has the numbers of the array, as rows of another width") {
+  TemporaryFolder const folder;
+  auto const file = file_of(folder / "a", "xyz" + bytes_of(std::vector<std::int16_t>{1, 2, 3, 4, 5, 6}));
+  data::FileArray const array(file, data::NumberType::of<std::int16_t>(), {2, 3}, 3);
+  auto const tall = array.reshape({3, 2});
+  CHECK(tall.extents() == "[3, 2]");
+  std::vector<std::int16_t> row(2);
+  tall.read_rows(2, std::span(row));
+  CHECK(row == std::vector<std::int16_t>{5, 6});
+  CHECK(array.reshape({6}).numbers<std::int16_t>() == array.numbers<std::int16_t>());
+  CHECK(array.reshape({1, 3, 2}).width() == 6);
+  data::FileArray const swapped(file, array.type(), {2, 3}, 3, data::FileArray::Order::swapped);
+  swapped.reshape({6}).read_rows(4, std::span(row));
+  CHECK(row == std::vector<std::int16_t>{5 << 8, 6 << 8});
+  data::MappedReads const reads;
+  array.mapped(reads).reshape({6}).read_rows(1, std::span(row));
+  CHECK(row == std::vector<std::int16_t>{2, 3});
+
+  auto const refuses = [&](std::vector<Index> shape, char const* text) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(array.reshape(std::move(shape))),
+                         doctest::Contains(("has 6 numbers [2, 3], and " + std::string(text)).c_str()), DataError);
+  };
+  refuses({2, 2}, "[2, 2] has another number of them");
+  refuses({7}, "[7] has");
+  refuses({-2, -3}, "[-2, -3] has");
+  refuses({Index{1} << 40, Index{1} << 40}, "[1099511627776, 1099511627776] has");
+  refuses({}, "[] has");
+}
+
 TEST_CASE("impossible arrays are refused") {
   TemporaryFolder const folder;
   auto const file = file_of(folder / "a", std::string(40, 'x'));

@@ -22,8 +22,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// Binds a member of the samples to an array. For a vector whose length differs between samples, also gives the rows of
-/// each sample.
+/// Binds a member of the samples to an array. For a vector whose length differs between samples, and for sliding
+/// windows, also gives the rows of each sample.
 template <class Sample, class Member>
 struct ArrayMember {
   Member Sample::*member;  ///< member that a row fills
@@ -90,8 +90,9 @@ inline constexpr Index array_elements_of<std::vector<std::array<Value, Count>>> 
 /// Reads samples whose members are rows of arrays in files: sample i is row i of each. Every member is bound to one
 /// array: `ArrayDataset{ArrayMember{&Digit::image, open_idx(images)}, ArrayMember{&Digit::label, open_idx(labels)}}`.
 /// Reads rows directly into the batch. Sequences of varying length are concatenated in their array, and
-/// `ArrayMember::rows` gives their rows: `ArrayMember{&Flight::states, states, RowRanges::of_lengths(lengths)}`. Copies
-/// share the open files. Thread-safe.
+/// `ArrayMember::rows` gives their rows: `ArrayMember{&Flight::states, states, RowRanges::of_lengths(lengths)}`.
+/// `RowRanges::windows({.length = 48})` makes each 48 consecutive rows a sample; a std::array may hold them, too.
+/// Copies share the open files. Thread-safe.
 /// @throws DataError from the constructor if an array's type or width differs from the member's, or a member is a
 /// vector of arrays and the array's last extents do not have as many numbers
 /// @throws DataError from the constructor if arrays differ in samples, or ranges reach beyond their array
@@ -114,11 +115,15 @@ class ArrayDataset {
       detail::resize_to_rows(member, one.array, 1);
       auto const numbers = detail::numbers_of(member);
       one.array.template expect_type<typename decltype(numbers)::value_type>(who);
-      if (static_cast<Index>(numbers.size()) != one.array.width()) {
+      using Bound = std::remove_reference_t<decltype(member)>;
+      auto const& windows = one.rows.windows();
+      if (auto const rows = windows && !detail::variable_length<Bound> ? windows->length : Index{1};
+          static_cast<Index>(numbers.size()) != rows * one.array.width()) {
         throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
-                        one.array.extents() + ", but " + who + " takes " + std::to_string(numbers.size()));
+                        one.array.extents() + ", but " + who + " takes " + std::to_string(numbers.size()) +
+                        (windows ? " for windows of " + std::to_string(rows) + (rows == 1 ? " row" : " rows") : ""));
       }
-      if (constexpr Index count = detail::array_elements_of<std::remove_reference_t<decltype(member)>>;
+      if (constexpr Index count = detail::array_elements_of<Bound>;
           count > 0 && !detail::ends_in(one.array.shape(), count)) {
         auto const each = std::to_string(count);
         throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
@@ -178,7 +183,7 @@ class ArrayDataset {
       last = one.array.path();
       files += (files.empty() ? "" : ", ") + last;
     });
-    return (std::get<0>(*bound_).rows.single() ? "row " : "sequence ") + std::to_string(i) + " of " + files;
+    return std::string(kind(std::get<0>(*bound_).rows)) + " " + std::to_string(i) + " of " + files;
   }
   /// Returns a hash of the files' fingerprints and of the row ranges.
   [[nodiscard]] std::uint64_t fingerprint() const {
@@ -188,6 +193,9 @@ class ArrayDataset {
   }
 
  private:
+  [[nodiscard]] static char const* kind(RowRanges const& rows) noexcept {
+    return rows.single() ? "row" : rows.windows() ? "window" : "sequence";
+  }
   template <class Bound>
   [[nodiscard]] static Index samples_of(Bound const& one) noexcept {
     return one.rows.samples(one.array.rows());
@@ -195,17 +203,21 @@ class ArrayDataset {
   template <class Member_>
   void check_rows(ArrayMember<Sample, Member_> const& one, std::string const& who) const {
     auto const rows = one.array.rows(), used = one.rows.used(rows);
-    if (used != rows)
+    if (auto const& windows = one.rows.windows()) {
+      if (used > rows)
+        throw DataError(one.array.path() + ": has " + std::to_string(rows) + " rows, and the windows of " + who +
+                        " end before row " + std::to_string(used) + "; end them at the array's end, or earlier");
+    } else if (used != rows) {
       throw DataError(one.array.path() + ": has " + std::to_string(rows) + " rows, and the samples of " + who +
                       " have " + std::to_string(used) + " together; give each row to a sample");
-    if (!one.rows.single() && !detail::variable_length<Member_>)
+    }
+    if (!one.rows.single() && !one.rows.windows() && !detail::variable_length<Member_>)
       throw ConfigError("ArrayDataset: " + who + " is not a vector and cannot hold a varying number of rows");
     auto const& first = std::get<0>(*bound_);
     if (samples_of(one) != size()) {
-      auto const what = [](auto const& each) { return each.rows.single() ? " rows" : " sequences"; };
-      throw DataError(one.array.path() + ": has " + std::to_string(samples_of(one)) + what(one) + ", and " +
-                      first.array.path() + " has " + std::to_string(size()) + what(first) +
-                      "; each sample needs one of each");
+      throw DataError(one.array.path() + ": has " + std::to_string(samples_of(one)) + " " + kind(one.rows) + "s, and " +
+                      first.array.path() + " has " + std::to_string(size()) + " " + kind(first.rows) +
+                      "s; each sample needs one of each");
     }
   }
   template <class Function>

@@ -99,6 +99,10 @@ class FileArray {
   /// in the page cache. Do not write to the file while it is mapped.
   /// @throws DataError if the file cannot be mapped
   [[nodiscard]] FileArray mapped(MappedReads const&) const;
+  /// Returns this array with other extents, as numpy's reshape: `series.reshape({days * hours, 1})` makes each number
+  /// of an array [days, hours] a row.
+  /// @throws DataError if the extents have another number of numbers, or one is negative
+  [[nodiscard]] FileArray reshape(std::vector<Index> shape) const;
   /// Reads rows from row `first` until `out` is full: one row, or a sequence of rows. Converts float16 and bfloat16 to
   /// float or double.
   /// @throws DataError if the numbers are of another type, or the file has been shortened since it was opened

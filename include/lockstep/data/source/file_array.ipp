@@ -30,6 +30,20 @@ LOCKSTEP_INLINE FileArray FileArray::mapped(MappedReads const&) const {
   return out;
 }
 
+LOCKSTEP_INLINE FileArray FileArray::reshape(std::vector<Index> shape) const {
+  auto out = *this;
+  out.shape_ = std::move(shape);
+  Index numbers = 1;
+  bool fits = !out.shape_.empty();
+  for (auto const extent : out.shape_) fits = fits && extent >= 0 && !__builtin_mul_overflow(numbers, extent, &numbers);
+  if (!fits || numbers != rows() * width())
+    file_->fail("has " + std::to_string(rows() * width()) + " numbers " + extents() + ", and " + out.extents() +
+                " has another number of them; reshape to as many");
+  out = FileArray(file_, type_, std::move(out.shape_), offset_, order_);
+  out.mapping_ = mapping_;
+  return out;
+}
+
 LOCKSTEP_INLINE std::uint64_t FileArray::fingerprint() const {
   auto hash = mix(file_->fingerprint(), offset_);
   for (auto const extent : shape_) hash = mix(hash, static_cast<std::uint64_t>(extent));

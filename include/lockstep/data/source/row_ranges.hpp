@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,11 +15,24 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// The rows of an array that belong to each sample, for concatenated samples of varying length. Sample i has the rows
-/// [first(i), first(i) + count(i)). By default, each sample has one row. A copy shares the table.
+/// Sliding windows over the rows of a long array, such as a time series: window i has the rows
+/// [first + i * stride, first + i * stride + length).
+struct RowWindows {
+  Index length = 1;  ///< rows of a window
+  Index stride = 1;  ///< rows from the start of a window to the start of the next
+  Index first = 0;   ///< first row of the first window
+  Index end = 0;     ///< row before which all windows end; 0: the end of the array
+};
+
+/// The rows of an array that belong to each sample, for concatenated samples of varying length and for sliding windows.
+/// Sample i has the rows [first(i), first(i) + count(i)). By default, each sample has one row. A copy shares the table.
 class RowRanges {
  public:
   RowRanges() = default;
+
+  /// Returns ranges in which sample i is window i. Windows may overlap, and take no memory.
+  /// @throws ConfigError for a length or a stride below 1, or a negative first or end
+  [[nodiscard]] static RowRanges windows(RowWindows const& windows);
 
   /// Returns ranges in which sample i has the rows [offsets[i], offsets[i + 1]).
   /// @throws DataError if there is no offset, the first is not 0, or they descend; names the offset
@@ -39,22 +53,34 @@ class RowRanges {
   }
 
   /// Whether each sample has one row.
-  [[nodiscard]] bool single() const noexcept { return !offsets_; }
+  [[nodiscard]] bool single() const noexcept { return !offsets_ && !windows_; }
+  /// Returns the sliding windows, or nothing if samples have single rows or rows of their own.
+  [[nodiscard]] std::optional<RowWindows> const& windows() const noexcept { return windows_; }
   /// Returns the number of samples in an array of `rows` rows.
   [[nodiscard]] Index samples(Index rows) const noexcept;
-  /// Returns the number of rows that all samples together take from an array of `rows` rows.
-  [[nodiscard]] Index used(Index rows) const noexcept { return single() ? rows : offsets_->back(); }
+  /// Returns the row before which the samples of an array of `rows` rows end.
+  [[nodiscard]] Index used(Index rows) const noexcept {
+    if (windows_) return windows_->end > 0 ? windows_->end : rows;
+    return offsets_ ? offsets_->back() : rows;
+  }
   /// Returns the first row of a sample.
-  [[nodiscard]] Index first(Index sample) const noexcept { return single() ? sample : at(sample); }
+  [[nodiscard]] Index first(Index sample) const noexcept {
+    if (windows_) return windows_->first + sample * windows_->stride;
+    return offsets_ ? at(sample) : sample;
+  }
   /// Returns the number of rows of a sample; it may be 0.
-  [[nodiscard]] Index count(Index sample) const noexcept { return single() ? 1 : at(sample + 1) - at(sample); }
-  /// Returns a hash of the offsets.
+  [[nodiscard]] Index count(Index sample) const noexcept {
+    if (windows_) return windows_->length;
+    return offsets_ ? at(sample + 1) - at(sample) : 1;
+  }
+  /// Returns a hash of the offsets or windows.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
  private:
   [[nodiscard]] Index at(Index i) const noexcept { return (*offsets_)[static_cast<std::size_t>(i)]; }
 
   std::shared_ptr<std::vector<Index> const> offsets_;
+  std::optional<RowWindows> windows_;
 };
 
 }}}  // namespace lockstep::data

@@ -17,14 +17,36 @@ LOCKSTEP_INLINE RowRanges RowRanges::of_offsets(std::vector<Index> offsets) {
   return out;
 }
 
+LOCKSTEP_INLINE RowRanges RowRanges::windows(RowWindows const& windows) {
+  auto const require = [](Index value, Index least, char const* what) {
+    if (value < least)
+      throw ConfigError("RowRanges: the windows' " + std::string(what) + " is " + std::to_string(value) +
+                        "; it must be at least " + std::to_string(least));
+  };
+  require(windows.length, 1, "length");
+  require(windows.stride, 1, "stride");
+  require(windows.first, 0, "first row");
+  require(windows.end, 0, "end");
+  RowRanges out;
+  out.windows_ = windows;
+  return out;
+}
+
 LOCKSTEP_INLINE Index RowRanges::samples(Index rows) const noexcept {
-  return single() ? rows : static_cast<Index>(offsets_->size()) - 1;
+  if (windows_) {
+    auto const begin = used(rows) - windows_->first - windows_->length;  // of the last window, after the first one's
+    return begin < 0 ? 0 : begin / windows_->stride + 1;
+  }
+  return offsets_ ? static_cast<Index>(offsets_->size()) - 1 : rows;
 }
 
 LOCKSTEP_INLINE std::uint64_t RowRanges::fingerprint() const noexcept {
   std::uint64_t hash = 0;
   if (offsets_)
     for (auto const offset : *offsets_) hash = mix(hash, static_cast<std::uint64_t>(offset));
+  if (windows_)
+    for (auto const number : {windows_->length, windows_->stride, windows_->first, windows_->end})
+      hash = mix(hash, static_cast<std::uint64_t>(number));
   return hash;
 }
 
