@@ -16,6 +16,7 @@
 #include <lockstep/nn/attention/attention.hpp>
 #include <lockstep/nn/attention/relative_position_bias.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/convolution/convolution.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/elementwise/multiply.hpp>
@@ -637,6 +638,47 @@ TEST_CASE("layers over whole sequences refuse token-by-token decoding") {
       "FusedEmbedding of several segments: Predictor::begin and next");
   refuses([](auto&, auto x, auto const&, auto const&) { return x; },
           "the model has neither causal attention nor a recurrent layer");
+}
+
+namespace {
+
+/// A convolution of a Variable before a recurrent layer.
+struct PlacesModel {
+  explicit PlacesModel(nn::Conv1d::Options const& options) : convolution(8, 8, options) {}
+  void visit(auto&& each) { each("embedding", embedding), each("convolution", convolution), each("gru", gru); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    auto const places = x.tokens.reshape(Extents<3>{batch.rows(), x.layout.length, 8});
+    return gru.forward(context, nn::sequence_of(convolution.forward(context, places), batch.positions()));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::Conv1d convolution;
+  nn::GRU gru{8, 8};
+};
+
+}  // namespace
+
+TEST_CASE("a convolution of a Variable runs token by token only if it reads no earlier step") {
+  auto each = predictor_of(PlacesModel({.kernel = 1}));
+  auto const whole = batch_of(2, 0, 4);
+  auto const all = each.predict(whole.batch()).tokens.value;
+  std::vector<float> const expected(all.data, all.data + all.size());
+  static_cast<void>(each.begin(batch_of(2, 0, 3).batch()));
+  auto const last = each.next(batch_of(2, 3, 4).batch()).tokens.value;
+  for (Index row = 0; row < 2; ++row)
+    for (Index c = 0; c < 8; ++c) CHECK(last(row, c) == expected[static_cast<std::size_t>((4 * row + 3) * 8 + c)]);
+
+  for (auto const& options :
+       {nn::Conv1d::Options{.kernel = 2, .causal = true}, nn::Conv1d::Options{.kernel = 3, .padding = 1}}) {
+    auto several = predictor_of(PlacesModel(options));
+    static_cast<void>(several.begin(batch_of(2, 0, 3).batch()));
+    CHECK_THROWS_WITH_AS(static_cast<void>(several.next(batch_of(2, 3, 4).batch())),
+                         doctest::Contains("a convolution of a Variable with fewer steps than its kernel: "
+                                           "Predictor::begin and next predict token by token"),
+                         ConfigError);
+  }
 }
 
 TEST_CASE("selected rows continue as whole sequences would, with equal bits, padded and ragged") {

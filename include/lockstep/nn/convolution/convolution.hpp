@@ -84,6 +84,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent + padding on both
   /// sides - dilation (kernel - 1) - 1) / stride + 1
   /// @throws ShapeError if x has other channels, or is smaller than the dilated kernel
+  /// @throws ConfigError for a time series smaller than the dilated kernel in prediction token by token, which needs a
+  /// Sequence
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
@@ -91,6 +93,9 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     this->check_channels("Convolution", x.value.extent, inputs());
     PerAxis<Dims> extent(1);
     std::copy_n(x.value.extent.begin() + 1, Dims, extent.values.begin());
+    if constexpr (Dims == 1 && Context::Space::host_accessible)
+      if (context.cache().cached_tokens() > 0 && extent.values[0] < dilated_kernel(0))  // earlier steps would read as 0
+        context.cache().expect_whole_sequences("a convolution of a Variable with fewer steps than its kernel");
     auto const shape = this->shape_of(x.extent(0), extent, inputs(), outputs());
     auto y = context.template variable<Dims + 2>(output_extents(shape));
     Staging work(context);
