@@ -34,7 +34,17 @@ class PortableConvolution {
   }
 
   void pack(ThreadPool& pool, Scalar const* weight, Scalar* packed) const {
-    for_weights(pool, [=](Index at, Index own) { packed[own] = weight[at]; });
+    if (has_small_groups()) return for_weights(pool, [=](Index at, Index own) { packed[own] = weight[at]; });
+    // A loop of its own: packing takes most of the time of a convolution with few positions, as in a stream.
+    auto const taps = s_.taps(), inputs = s_.group_inputs();
+    pool.for_ranges(s_.outputs, rows_per_task(), [=](Index output, Index end) {
+      for (; output < end; ++output) {
+        auto const* const from = weight + output * taps * inputs;
+        auto* const to = packed + output * taps * inputs;
+        for (Index tap = 0; tap < taps; ++tap)
+          for (Index input = 0; input < inputs; ++input) to[tap * inputs + input] = from[input * taps + tap];
+      }
+    });
   }
   void unpack(ThreadPool& pool, Scalar const* packed, Scalar* weight, Write write) const {
     for_weights(
