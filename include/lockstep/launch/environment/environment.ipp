@@ -52,8 +52,7 @@ LOCKSTEP_INLINE void check_launchers(LauncherValues const& inner, LauncherValues
 LOCKSTEP_INLINE Environment to_environment(LauncherValues const& values, Lookup variable) {
   Environment out{values.launcher(), values.rank, values.size, values.local_rank, values.local_size, 0, {}};
   if (auto const* const count = variable("TORCHELASTIC_RESTART_COUNT"); count && out.launcher == Launcher::torchrun)
-    out.restarts =
-        static_cast<int>(parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, launcher_remedy));
+    out.restarts = static_cast<int>(parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, launcher_remedy));
   for (auto const* name : {values.names->rank, values.names->size, values.names->local_rank, values.names->local_size})
     if (name && variable(name))
       out.variables += (out.variables.empty() ? "" : ", ") + describe_variable(variable, name);

@@ -16,7 +16,8 @@ struct AnyVisitor {
   void operator()(Name&&, Child&) const {}
 };
 
-/// Visitor of a model's children: calls f(name, child). Rejects temporaries, and children without a name, at compile time.
+/// Visitor of a model's children: calls f(name, child). Rejects temporaries, and children without a name, at compile
+/// time.
 template <class Function>
 class ChildVisitor {
  public:

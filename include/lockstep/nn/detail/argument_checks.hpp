@@ -65,10 +65,10 @@ concept LayerOutput = requires(Input const& x) {
 template <int Count, class... Arguments>
 inline constexpr bool takes_activations = false;
 template <class First, class Input, class... Others>
-inline constexpr bool takes_activations<1, First, Input, Others...> = is_context<First> && LayerOutput<Input>;
+inline constexpr bool takes_activations<1, First, Input, Others...> = is_context<First>&& LayerOutput<Input>;
 template <class First, class Input, class Second, class... Others>
 inline constexpr bool takes_activations<2, First, Input, Second, Others...> =
-    is_context<First> && LayerOutput<Input> && LayerOutput<Second>;
+    is_context<First>&& LayerOutput<Input>&& LayerOutput<Second>;
 
 /// Returns the first argument that is a Variable or a Sequence, or else an empty Variable.
 template <class First, class... Others>
