@@ -199,8 +199,8 @@ TEST_CASE("with --reproducible, one rank, two devices and four ranks learn equal
                    "--feed-forward", "32", "--num-heads", "2", "--global-batch-size", "12", "--threads", "1"});
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.err,
-                 "was saved under Reproducible with 4 shards, but training would continue under Reproducible "
-                 "with 2 shards"));
+                 "was saved with --reproducible and 4 shards, but training would continue with --reproducible "
+                 "and 2 shards"));
 }
 
 TEST_CASE("a run writes run.json, metrics and parameters, and prints no control characters") {
