@@ -295,7 +295,7 @@ TEST_CASE("a rank that clears its environment remains a rank, and starts no rank
   CHECK(outcome.report.empty());
 }
 
-TEST_CASE("rank: throws" * doctest::skip()) {
+TEST_CASE("rank: throws without a report" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) throw std::runtime_error("no more paper");
     while (world.segment->control().first_failure() < 0) ::usleep(500);
@@ -310,7 +310,7 @@ TEST_CASE("without a function for the report, standard error receives it") {
   ::dup2(file, 2);
   launch::Options options;
   options.nproc = 2;
-  options.arguments = {"test", "--test-case=rank: throws", "--no-skip=true"};
+  options.arguments = {"test", "--test-case=rank: throws without a report", "--no-skip=true"};
   auto const code = launch::run(options, [](World&) { return 99; });
   ::dup2(before, 2);
   ::close(before);

@@ -5,6 +5,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/shortest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
@@ -20,7 +21,7 @@ void expect_present(char const* who, Column const& column, IsLeftOut const& is_l
       if (!column.present(row) && !is_left_out(row))
         throw RowError(std::string(who) + ": row " + std::to_string(row) +
                            " of the batch has no value: its std::optional is empty, and training would use " +
-                           std::to_string(column.values(row)) + "; " + remedy,
+                           shortest(static_cast<double>(column.values(row))) + "; " + remedy,
                        row);
   }
 }
