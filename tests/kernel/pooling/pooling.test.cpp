@@ -152,8 +152,8 @@ TEST_CASE("the mean of many tokens is a sum in blocks") {
   ThreadPool pool(1);
   std::vector<float> const x(tokens * width, 0.1f);
   std::vector<float> y(width);
-  Kernel::mean<float>(memory::Stream<HostSpace>(pool), {.rows = 1, .slots = tokens, .length = tokens},
-                      view(x, tokens, width), view(y, 1, width));
+  Kernel::reduce<float>(memory::Stream<HostSpace>(pool), {.rows = 1, .slots = tokens, .length = tokens},
+                        Reduction::mean, view(x, tokens, width), view(y, 1, width));
   double const exact{0.1f}, bound = (1024 + tokens / 1024.0 + 2) * 0x1p-24 * exact;
   for (float const mean : y) CHECK(std::abs(static_cast<double>(mean) - exact) <= bound);
 }
