@@ -25,7 +25,7 @@ using namespace lockstep;
 namespace {
 
 struct Square {
-  static constexpr char const* name = "square";
+  [[maybe_unused]] static constexpr char const* name = "square";
   template <class T>
   constexpr kernel::ActivationAt<T> operator()(T x) const {
     return {x * x, 2 * x};
