@@ -24,7 +24,7 @@
 #include <lockstep/app/trainer_program.hpp>
 #include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/launch/options.hpp>

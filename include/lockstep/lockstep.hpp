@@ -13,6 +13,7 @@
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/float16.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -45,18 +44,6 @@ TEST_CASE("a file without a name is written to at an offset, and leaves nothing 
   FileDescriptor const read_only("/dev/null");
   CHECK_FALSE(lockstep::write_at(read_only.get(), "a", 0));
   CHECK(lockstep::unnamed_file("/nonexistent/folder/rows").get() < 0);
-}
-
-TEST_CASE("temporary files are in TMPDIR, or in /tmp if it is unset or empty") {
-  auto const* const set = std::getenv("TMPDIR");
-  std::string const before = set ? set : "";
-  ::setenv("TMPDIR", "/some/folder", 1);
-  CHECK(lockstep::temporary_folder() == "/some/folder");
-  ::setenv("TMPDIR", "", 1);
-  CHECK(lockstep::temporary_folder() == "/tmp");
-  ::unsetenv("TMPDIR");
-  CHECK(lockstep::temporary_folder() == "/tmp");
-  if (set) ::setenv("TMPDIR", before.c_str(), 1);
 }
 
 TEST_CASE("a moved descriptor has one owner, and an assignment closes the previous file") {

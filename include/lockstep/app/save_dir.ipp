@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/app/save_dir.hpp>
+#include <lockstep/core/folder.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
@@ -22,11 +23,10 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
   if (!fs::exists(there)) {
-    auto parent = fs::absolute(directory, error).parent_path();
-    while (!parent.empty() && parent.has_relative_path() && !fs::exists(parent, error)) parent = parent.parent_path();
-    if (::faccessat(AT_FDCWD, (parent / ".").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-      throw ConfigError("--save-dir " + directory + ": cannot be created in " + parent.string() + ": " +
-                        std::strerror(errno) + "; name another directory");
+    auto const parent = nearest_existing(fs::absolute(directory, error).string());
+    if (::faccessat(AT_FDCWD, (parent + "/.").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+      throw ConfigError("--save-dir " + directory + ": cannot be created in " + parent + ": " + std::strerror(errno) +
+                        "; name another directory");
   }
   if (resumes) return;
   for (char const* sign : {"run.json", "metrics.jsonl", "metrics.csv", "checkpoints"})

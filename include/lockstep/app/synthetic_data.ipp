@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/app/synthetic_data.hpp>
-#include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/folder.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 

@@ -75,12 +75,6 @@ inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t off
   return true;
 }
 
-/// Returns the folder for temporary files: TMPDIR, or /tmp if it is unset or empty. The folder may not exist.
-[[nodiscard]] inline std::string temporary_folder() {
-  char const* const folder = std::getenv("TMPDIR");
-  return folder && *folder ? folder : "/tmp";
-}
-
 /// Creates a file without a name next to `path`, on the same file system, for reading and writing. Owns none if it
 /// cannot be created; `errno` then has the reason.
 inline FileDescriptor unnamed_file(std::string const& path) {

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/core/shortest.hpp>
+
 #include "loss_check.hpp"
 
 using namespace lockstep;
@@ -25,5 +27,5 @@ TEST_CASE("quantile_loss: value, weight and gradients") {
 TEST_CASE("quantile_loss: a quantile outside (0, 1) is refused") {
   for (double wrong : {0.0, 1.0, 90.0, -0.1, std::numeric_limits<double>::quiet_NaN()})
     CHECK(loss_check::refusal<ConfigError>(loss_check::Model(loss_check::batch, 5, with(wrong))) ==
-          "quantile_loss: the quantile is " + std::to_string(wrong) + "; it must be above 0 and below 1, such as 0.9");
+          "quantile_loss: the quantile is " + shortest(wrong) + "; it must be above 0 and below 1, such as 0.9");
 }

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
 
@@ -28,7 +29,7 @@ template <detail::IsContext Context, class Prediction, class Target>
                                             QuantileLossOptions const& options = {}) {
   detail::expect_no_labels<Target>();
   expect<ConfigError>(options.quantile > 0 && options.quantile < 1, [&] {
-    return "quantile_loss: the quantile is " + std::to_string(options.quantile) +
+    return "quantile_loss: the quantile is " + shortest(options.quantile) +
            "; it must be above 0 and below 1, such as 0.9";
   });
   return elementwise_loss(context, kernel::QuantileLoss{options.quantile}, prediction, target, options.factor);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/file_remedy.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -210,11 +211,7 @@ LOCKSTEP_COLD_INLINE void expect_room(std::string const& folder, std::string con
 }
 
 LOCKSTEP_COLD_INLINE void check_folder(std::string const& folder, std::size_t bytes) {
-  auto nearest = folder;  // that exists
-  while (::access(nearest.c_str(), F_OK) != 0 && errno == ENOENT && nearest.size() > 1) {
-    auto const slash = nearest.find_last_of('/');
-    nearest = slash == std::string::npos ? "." : slash == 0 ? "/" : nearest.substr(0, slash);
-  }
+  auto const nearest = nearest_existing(folder);
   if (::faccessat(AT_FDCWD, (nearest + "/.").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     throw DataError(folder + ": " +
                     (nearest == folder ? "checkpoints cannot be written there: "

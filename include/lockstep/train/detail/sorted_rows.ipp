@@ -10,6 +10,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/file_remedy.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/train/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

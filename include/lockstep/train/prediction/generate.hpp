@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/core/regular_file.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/core/folder.hpp>
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
