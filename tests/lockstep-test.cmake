@@ -90,19 +90,20 @@ function(lockstep_emulate_cuda target)
   target_link_libraries(${target} PRIVATE lockstep_cuda_emulation)
 endfunction()
 
-# lockstep_test(folder/name [APART] [SETS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
+# lockstep_test(folder/name [APART] [SETS] [LOOPS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
 # Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor with equal LINK are
 # one program. Tests with further SOURCES are separate programs, and so are tests that are APART. A test is APART if its
 # includes depend on its macros, or if it specializes templates. Tests of kernels are compiled for this processor, except
-# those that call kernels with several instruction SETS.
+# those that call kernels with several instruction SETS. Those with long LOOPS are optimized, because they would run
+# longer than they compile.
 # NEEDS are programs, targets of this project, that a test starts: it finds the path of each in the environment as
 # LOCKSTEP_PROGRAM_<name>. PROCESSORS is the number of cores that it uses. Exit code 77 means skipped.
 #
 # Every test is also a program of its own, test.folder.name, which `ctest -C alone` runs as `alone/folder/name`. `./dev
 # test folder/name` builds and runs this program.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "APART;SETS" "PROCESSORS" "SOURCES;LINK;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "APART;SETS;LOOPS" "PROCESSORS" "SOURCES;LINK;NEEDS")
   lockstep_test_program(${name} "${name}.test.cpp")
   lockstep_test_entry(alone/${name} CONFIGURATIONS alone)
   if(test_APART OR test_SOURCES)
@@ -116,6 +117,8 @@ function(lockstep_test name)
   string(REGEX REPLACE "lockstep::|;" "_" linked "${test_LINK}")
   if(test_SETS)
     string(APPEND linked "_sets")
+  elseif(test_LOOPS)
+    string(APPEND linked "_loops")
   endif()
   string(REPLACE "/" "." target "test.${folder}.all${linked}")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${folder}/all${linked}.cpp")
@@ -256,8 +259,13 @@ function(lockstep_test_program name file)
   set(start lockstep_test_start)
   # Most tests run only a moment, and clang compiles them without optimization in a fraction of the time. Kernels with
   # long loops, and the page checks, would take longer in all.
+  set(optimized "${test_LOOPS}")
+  if(name MATCHES "^kernel/" AND (test_SETS OR test_LINK))
+    set(optimized TRUE)
+  endif()
   set(light "core|memory|cuda_emulation|ptx|fuzz|data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden|tools")
-  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(${light})/|^emulated/kernel/(norms|small)$")
+  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND NOT optimized AND name MATCHES
+                                      "^(emulated/)?(${light})/|^kernel/|^emulated/kernel/(norms|small)$")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
   endif()

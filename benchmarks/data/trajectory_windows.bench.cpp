@@ -14,6 +14,7 @@
 #include "../examples/trajectory_transformer/synthetic.hpp"
 #include <data/loading.hpp>
 #include <python_peer.hpp>
+#include <sized.hpp>
 #include <suite.hpp>
 
 using namespace lockstep;
@@ -27,7 +28,7 @@ class Folder {
  public:
   Folder() {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make a folder " + path_);
-    Synthetic const recipe{.episodes = 2000, .steps = 200, .actions = 18, .seed = 1};
+    Synthetic const recipe{.episodes = sized(2000, 250), .steps = 200, .actions = 18, .seed = 1};
     recipe(path_);
   }
   ~Folder() {

@@ -8,14 +8,16 @@
 #include <lockstep/data/collate/pad_collate.hpp>
 
 #include "../examples/video_classification/model.hpp"
+#include <sized.hpp>
 #include <train/add_step.hpp>
 
 using namespace lockstep_bench;
 using video_classification::Clip;
 
 namespace {
+video_classification::Sizes const sizes{.height = sized(256, 64), .width = sized(256, 64)};
+
 auto clips(Index batch_size) {
-  video_classification::Sizes const sizes;
   std::vector<Clip> all;
   for (Index i = 0; i < batch_size; ++i) {
     Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(sizes.frames * sizes.height * sizes.width)),
@@ -31,7 +33,7 @@ auto clips(Index batch_size) {
 void register_benchmarks() {
   auto const add_batch = [](std::string const& name, Index batch_size) {
     add_step(
-        name, [] { return video_classification::VideoClassifier(); }, [=] { return clips(batch_size); });
+        name, [] { return video_classification::VideoClassifier(sizes); }, [=] { return clips(batch_size); });
     add_step_peer(name, "video_classification.py", {"--batch", std::to_string(batch_size)});
   };
   add_batch("video_step/17x256x256", 4);

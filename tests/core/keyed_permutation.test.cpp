@@ -30,8 +30,8 @@ KeyedPermutation fresh(Index n, int key) { return KeyedPermutation(n, mix(static
 
 }  // namespace
 
-TEST_CASE("every element appears once, for every n up to 2000") {
-  for (Index n = 0; n <= 2000; ++n) {
+TEST_CASE("every element appears once, for every n up to 800") {
+  for (Index n = 0; n <= 800; ++n) {
     KeyedPermutation const p(n, static_cast<std::uint64_t>(n * 77));
     REQUIRE(p.size() == n);
     std::vector<bool> seen(static_cast<std::size_t>(n));

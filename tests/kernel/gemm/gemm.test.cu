@@ -45,7 +45,7 @@ TEST_CASE_TEMPLATE("products on CUDA equal their definition, for every transposi
       CAPTURE(shape.k);
       auto const c = product(stream, x);
       CHECK(x.worst_error(c) <= 1);
-      CHECK(product(stream, x) == c);
+      if (x.beta == 0) CHECK(product(stream, x) == c);
     }
 }
 

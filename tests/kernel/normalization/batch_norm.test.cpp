@@ -168,7 +168,7 @@ TEST_CASE_TEMPLATE("rows on several replicas count as one batch", T, float, doub
 
 TEST_CASE_TEMPLATE("sequences give the results of the matrix of their tokens, and zeros in padding", T, float, double) {
   std::vector<std::int32_t> many;  // over several chunks, some of which are entirely padding
-  for (int i = 0; i < 20; ++i) many.push_back(i % 5 == 4 ? 1100 : i * 7 % 40);
+  for (int i = 0; i < 8; ++i) many.push_back(i % 4 == 3 ? 1100 : i * 7 % 40);
   for (auto const& of :
        {std::pair{std::vector<std::int32_t>{5, 0, 1, 9, 3}, Index{9}}, {{0, 0, 2, 0}, 3}, {{1}, 4}, {many, 1100}})
     for (Index width : {1, 17, 33})

@@ -151,7 +151,7 @@ TEST_CASE("layer norm on CUDA: every division of rows among threads, with equal 
     for (auto write : {Write::overwrite, Write::add}) {
       auto const got = on_device(stream, c, {}, write);
       CHECK(agrees(c, got, LayerNormCase<double>{rows, width}.on_host(write)));
-      if (rows < 2000) CHECK(on_device(stream, c, {}, write) == got);
+      if (write == Write::add && rows < 2000) CHECK(on_device(stream, c, {}, write) == got);
     }
   }
 }

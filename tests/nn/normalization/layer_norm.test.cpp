@@ -38,7 +38,8 @@ TEST_CASE("gradients, alone and with a residual") {
       Batch const batch{.rows = rows, .length = length};
       for (auto const& result :
            {check(nn::LayerNorm(width), width, batch, alone), check(nn::LayerNorm(width), width, batch, tokens_only),
-            check(make(width, 0), width, batch, block), check(make(width, 0.3), width, batch, block)}) {
+            check(make(width, 0), width, batch, block, {.max_per_parameter = 16}),
+            check(make(width, 0.3), width, batch, block, {.max_per_parameter = 16})}) {
         CAPTURE(width);
         CAPTURE(result.where);
         CHECK(result.ok());

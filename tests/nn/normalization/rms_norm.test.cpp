@@ -59,7 +59,7 @@ TEST_CASE("gradients, alone and joined") {
       CHECK(result.ok());
       for (auto uses : {Uses::both, Uses::sum, Uses::normalized})
         for (double p : {0.0, 0.3}) {
-          auto const joined = check(make(width, p, uses), width, batch, block);
+          auto const joined = check(make(width, p, uses), width, batch, block, {.max_per_parameter = 16});
           CAPTURE(joined.where);
           CHECK(joined.ok());
         }
