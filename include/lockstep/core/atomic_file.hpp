@@ -53,6 +53,10 @@ class [[nodiscard]] AtomicFile {
   /// Overwrites the bytes from offset `at` on with `text`. Call it last, before `commit`.
   void overwrite(::off_t at, std::string_view text);
 
+  /// Makes the file appear at its path, once its bytes are on the disk. For a pipe or a device, only closes it. Call it
+  /// once, after the last write.
+  /// @throws DataError if the bytes cannot be written or the file cannot be renamed; the destructor then removes the
+  /// temporary file
   void commit();
 
   /// Returns whether bytes go to what is at the path, a pipe or a device, at once.

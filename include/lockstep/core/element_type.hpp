@@ -11,7 +11,15 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Element type of memory whose C++ type is erased.
-enum class ElementType : std::uint32_t { float32, float64, bfloat16, float16, int32, int64, uint8 };
+enum class ElementType : std::uint32_t {
+  float32,   ///< float
+  float64,   ///< double
+  bfloat16,  ///< bfloat16
+  float16,   ///< float16
+  int32,     ///< signed, 32 bits
+  int64,     ///< signed, 64 bits
+  uint8,     ///< unsigned char
+};
 
 namespace detail {
 template <class Value>

@@ -27,10 +27,12 @@ class Value {
  public:
   /// Makes null.
   Value(std::nullptr_t = nullptr) noexcept {}
+  /// Makes a bool.
   template <std::same_as<bool> Integer>
   Value(Integer value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
     data_.integer = value;
   }
+  /// Makes an integer.   @throws DataError for an unsigned value above the largest std::int64_t
   template <std::integral Integer>
   requires(!std::same_as<Integer, bool>) Value(Integer value) : type_(Type::integer) { data_.integer = checked(value); }
   /// Makes a number.
@@ -63,14 +65,16 @@ class Value {
   [[nodiscard]] char const* type() const noexcept;
   /// Returns whether the value is null.
   [[nodiscard]] bool is_null() const noexcept { return type_ == Type::null; }
+  /// Returns whether the value has this type: bool, std::int64_t, double, std::string, Array or Object. An integer is
+  /// no double, although `number` reads it.
   template <class Integer>
   [[nodiscard]] bool is() const noexcept {
     return type_ == type_of(static_cast<Integer const*>(nullptr));
   }
 
-  /// Return the value as the named type. An integer can also be read as a number.
-  /// @throws DataError if the value has another type; names both
+  /// Returns the bool.   @throws DataError for another type; names both, as the functions below do
   [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), data_.integer != 0; }
+  /// Returns the integer.   @throws DataError for another type, also for a number without a fraction such as 1.0
   [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), data_.integer; }
   /// Returns a number, or an integer as one.   @throws DataError for another type
   [[nodiscard]] double number() const;
@@ -133,6 +137,7 @@ class Value {
 };
 static_assert(sizeof(Value) == 16);
 
+/// Returns whether type and content are equal. An integer and a double of the same value differ.
 bool operator==(Value const& a, Value const& b);
 
 }}}  // namespace lockstep::json

@@ -41,14 +41,17 @@ class Writer {
 
   /// Writes null.
   Writer& value(std::nullptr_t) { return plain("null"); }
+  /// Writes true or false.
   template <std::same_as<bool> Integer>
   Writer& value(Integer value) {
     return plain(value ? "true" : "false");
   }
+  /// Writes an integer.   @throws DataError for an unsigned value above the largest std::int64_t
   template <std::integral Integer>
   requires(!std::same_as<Integer, bool>) Writer& value(Integer value) {
     return plain(std::to_string(Value(value).integer()));
   }
+  /// Writes a floating-point number.   @throws DataError for nan and infinity
   template <std::floating_point Integer>
   Writer& value(Integer value) {
     if (!std::isfinite(value))
@@ -78,6 +81,7 @@ class Writer {
     return end_array();
   }
 
+  /// Writes a name and its value, of any type that `value` accepts.   @throws DataError, Error as `value` does
   template <class Integer>
   Writer& member(std::string_view name, Integer const& value) {
     return key(name).value(value);

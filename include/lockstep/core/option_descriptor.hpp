@@ -17,9 +17,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Word of a command line for a value of an enum.
 struct OptionWord {
-  std::string_view word;
-  Index value;
+  std::string_view word;  ///< as users write it
+  Index value;            ///< of the enum, as an integer
 
+  /// Stores a word and the value of an enum. `text` must outlive it.
   template <class Value>
   constexpr OptionWord(std::string_view text, Value of) : word(text), value(static_cast<Index>(of)) {}
 };
@@ -29,17 +30,25 @@ struct OptionWord {
 class OptionContent {
  public:
   OptionContent() = default;
+  /// Makes a whole number.
   OptionContent(Index value) noexcept : kind_(Kind::integer), integer_(value) {}
+  /// Makes a number.
   OptionContent(double value) noexcept : kind_(Kind::number), number_(value) {}
+  /// Makes a string.
   OptionContent(std::string value) noexcept : kind_(Kind::text), text_(std::move(value)) {}
+  /// Makes a string.
   OptionContent(char const* value) : OptionContent(std::string(value)) {}
 
+  /// Returns whether there is no content.
   [[nodiscard]] bool empty() const noexcept { return kind_ == Kind::nothing; }
-  /// Returns the content if it is of this kind, or null.
+  /// Returns the whole number, or null for any other content.
   [[nodiscard]] Index const* integer() const noexcept { return kind_ == Kind::integer ? &integer_ : nullptr; }
+  /// Returns the floating-point number, or null for any other content, also for a whole number.
   [[nodiscard]] double const* number() const noexcept { return kind_ == Kind::number ? &number_ : nullptr; }
+  /// Returns the string, or null for any other content.
   [[nodiscard]] std::string const* text() const noexcept { return kind_ == Kind::text ? &text_ : nullptr; }
 
+  /// Returns whether kinds and values are equal.
   [[nodiscard]] bool operator==(OptionContent const& other) const = default;
 
  private:
@@ -54,8 +63,17 @@ class OptionContent {
 /// std::optional of one of them.
 class OptionVariable {
  public:
-  enum class Kind { boolean, integer, natural, real, text };  ///< natural: 64 bits without a sign
+  /// Kind of a variable, or of the value in its std::optional.
+  enum class Kind {
+    boolean,  ///< bool
+    integer,  ///< an integer or an enum, except std::uint64_t
+    natural,  ///< std::uint64_t
+    real,     ///< a floating-point type
+    text,     ///< std::string
+  };
 
+  /// Refers to a variable. A const variable can only be read.
+  /// @param words words for the values of an enum, which must outlive this
   template <class Field>
   OptionVariable(Field& variable, std::span<OptionWord const> words = {}) noexcept
       : variable_(const_cast<std::remove_const_t<Field>*>(&variable)),
@@ -64,6 +82,7 @@ class OptionVariable {
         read_(&read_as<std::remove_const_t<Field>>),
         write_(std::is_const_v<Field> ? nullptr : &write_as<std::remove_const_t<Field>>) {}
 
+  /// Returns the kind of the variable.
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   /// Returns the words for the values of an enum.
   [[nodiscard]] std::span<OptionWord const> words() const noexcept { return words_; }
@@ -73,12 +92,14 @@ class OptionVariable {
     other.words_ = words;
     return other;
   }
+  /// Returns the variable's content: nothing for an empty optional.
   [[nodiscard]] OptionContent read() const { return read_(variable_); }
   /// Sets the variable, which must not be const. Nothing resets an optional, and leaves other variables as they are.
   /// @throws std::logic_error for a content of another kind
   void write(OptionContent const& content) const { write_(variable_, content); }
-  /// Returns the bool or the string itself.   @pre kind() is boolean or text, and the variable is no optional
+  /// Returns the bool itself.   @pre kind() is boolean, and the variable is no optional
   [[nodiscard]] bool& boolean() const noexcept { return *static_cast<bool*>(variable_); }
+  /// Returns the string itself.   @pre kind() is text, and the variable is no optional
   [[nodiscard]] std::string& string() const noexcept { return *static_cast<std::string*>(variable_); }
   /// Returns the content as messages and run.json have it: the word of an enum, or the shortest string that reads back
   /// as an equal number. Empty for nothing.
@@ -155,16 +176,16 @@ class OptionVariable {
 
 /// Values that an option may have.
 struct OptionRange {
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
-  bool below = false;          ///< whether `most` itself is too large
+  double least = -std::numeric_limits<double>::infinity();  ///< smallest value
+  double most = std::numeric_limits<double>::infinity();    ///< largest value, see `below`
+  bool below = false;                                       ///< whether `most` itself is not allowed
   std::string_view rule = {};  ///< end of the error message, "it must be …"; empty: by the limits
 };
 
 /// Whether a comparison of two runs names different values.
 enum class Compared {
-  yes,
-  no,  ///< for options of the place, of the speed and of files
+  yes,  ///< the default
+  no,   ///< for options of the place, of the speed and of files
 };
 
 /// Flag of the trainers for an option. Configuration files use its names, too, without dashes.
@@ -174,25 +195,25 @@ struct OptionFlag {
   std::string_view help = {};              ///< noun phrase; range and default follow it, and {} is the default
   std::optional<OptionRange> range = {};   ///< if it differs from the option's own
   std::span<OptionWord const> words = {};  ///< if the variable has none, because messages have its number
-  Compared compared = Compared::yes;
-  std::string_view synonyms = {};  ///< names in other trainers, with - and without leading dashes, by spaces
+  Compared compared = Compared::yes;       ///< whether a comparison of two runs names different values
+  std::string_view synonyms = {};          ///< names in other trainers, with - and without leading dashes, by spaces
 };
 
 /// Whether run.json has an option, apart from its settings, which are the flags.
 enum class Recorded {
-  no,
+  no,          ///< never
   if_changed,  ///< by its name, if it does not have its default
 };
 
 /// Descriptor of an option of an aggregate. Flags, configuration files, checks, the comparison between ranks and
 /// run.json follow from it.
 struct OptionDescriptor {
-  std::string_view name = {};  ///< of the member, as error messages have it: "schedule.min_factor"
-  OptionVariable variable;
-  OptionRange range = {};
-  std::string_view agreement = {};  ///< how the error calls it if ranks have different values; empty: they may differ
-  Recorded recorded = Recorded::no;
-  OptionFlag flag = {};
+  std::string_view name = {};        ///< of the member, as error messages have it: "schedule.min_factor"
+  OptionVariable variable;           ///< where the option's value is
+  OptionRange range = {};            ///< of the value; without limits by default
+  std::string_view agreement = {};   ///< how the error calls it if ranks have different values; empty: they may differ
+  Recorded recorded = Recorded::no;  ///< whether run.json has the option
+  OptionFlag flag = {};              ///< of the trainers; without names by default
 };
 
 /// The options of an aggregate. A function `OptionList describe(Aggregate&)` next to the aggregate has a descriptor for
@@ -204,8 +225,11 @@ class OptionList {
   OptionList(std::string_view owner, std::vector<OptionDescriptor> options)
       : owner_(owner), options_(std::move(options)) {}
 
+  /// Returns the owner that the constructor got.
   [[nodiscard]] std::string_view owner() const noexcept { return owner_; }
+  /// Returns the first descriptor.
   [[nodiscard]] auto begin() const noexcept { return options_.begin(); }
+  /// Returns the end of the descriptors.
   [[nodiscard]] auto end() const noexcept { return options_.end(); }
 
   /// Returns the option of a name, or null.

@@ -21,14 +21,14 @@ struct Span {
     batch,      ///< of a worker: `number` is the batch's micro-step, `amount` the rows
     level,      ///< a quantity that rises and falls: its value at `begin` was `amount`
   };
-  char const* name = "";  ///< of static storage; for operations the type of the backward closure
-  double begin = 0;       ///< Clock::seconds(), like `end`
-  double end = 0;         ///< Clock::seconds()
-  Index number = -1;
-  Index amount = 0;
-  int first = -1;  ///< the least ordinal of an operation's parameters, or a batch's worker; -1: none
-  int last = -1;   ///< the largest ordinal
-  Kind kind = Kind::phase;
+  char const* name = "";    ///< of static storage; for operations the type of the backward closure
+  double begin = 0;         ///< Clock::seconds(), like `end`
+  double end = 0;           ///< Clock::seconds()
+  Index number = -1;        ///< meaning: see Kind; -1: none
+  Index amount = 0;         ///< meaning: see Kind
+  int first = -1;           ///< the least ordinal of an operation's parameters, or a batch's worker; -1: none
+  int last = -1;            ///< the largest ordinal
+  Kind kind = Kind::phase;  ///< kind of interval, which says what `number` and `amount` are
 };
 
 /// Recorded spans in order of their ends: a span that contains others is added after them. Use from one thread at a
