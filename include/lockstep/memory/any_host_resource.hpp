@@ -14,7 +14,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 /// Accepts any small trivially copyable resource. Two are equal if their type and state are equal.
 class AnyHostResource {
  public:
+  /// Refers to ordinary memory: HostResource.
   AnyHostResource() noexcept : AnyHostResource(HostResource{}) {}
+  /// Copies a resource, which must be trivially copyable and no larger than a pointer.
   template <MemoryResource Resource>
   AnyHostResource(Resource resource) noexcept  // NOLINT(google-explicit-constructor): accepts any resource
       : allocate_([](std::uintptr_t state, std::size_t bytes) {

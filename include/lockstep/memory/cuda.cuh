@@ -23,6 +23,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 /// @throws CudaError, naming the requested and the free bytes
 class CudaResource {
  public:
+  /// Returns zeroed memory on the current device; an empty block for 0 bytes. Waits for the device to clear it.
+  /// @throws CudaError, naming the requested and the free bytes
   [[nodiscard]] Block allocate(std::size_t bytes) const {
     if (bytes == 0) return {};
     void* data = nullptr;
@@ -45,8 +47,10 @@ static_assert(MemoryResource<CudaResource>);
 /// @throws CudaError, naming the requested bytes
 class PinnedResource {
  public:
+  /// Stores the current device.   @throws CudaError
   PinnedResource() { check_cuda(cudaGetDevice(&device_), "cudaGetDevice"); }
 
+  /// Returns zeroed page-locked memory; an empty block for 0 bytes.   @throws CudaError, naming the requested bytes
   [[nodiscard]] Block allocate(std::size_t bytes) const {
     if (bytes == 0) return {};
     void* data = nullptr;
@@ -83,7 +87,7 @@ static_assert(MemoryResource<PinnedResource>);
 /// Default resource for large memory of a device.
 template <>
 struct DefaultResourceOf<CudaSpace> {
-  using type = CudaResource;
+  using type = CudaResource;  ///< default of device memory
 };
 
 /// Work that was queued on a stream, counted on the host. Work that is recorded counts when it is recorded.
@@ -96,6 +100,7 @@ struct QueuedWork {
   void add_products(double count, std::size_t element_bytes) noexcept {
     (element_bytes == 2 ? half_operations : operations) += element_bytes == 8 ? 2 * count : count;
   }
+  /// Adds the counts of other work.
   QueuedWork& operator+=(QueuedWork const& other) noexcept {
     kernels += other.kernels;
     operations += other.operations;
@@ -123,6 +128,7 @@ struct CudaStreamState {
 template <>
 class Stream<CudaSpace> {
  public:
+  /// Returns the handle, for calls of CUDA.
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
   /// Waits for all queued work.
   /// @throws CudaError for any failure since the last check
@@ -142,6 +148,7 @@ class Stream<CudaSpace> {
 
   /// Call it after you replace memory that this stream's work uses: invalidates recordings of the work.
   void memory_moved() const { ++persistent<MemoryVersion>().number; }
+  /// Returns how often memory_moved has been called. A recording is valid while the number is unchanged.
   [[nodiscard]] std::uint64_t memory_version() const { return persistent<MemoryVersion>().number; }
 
   /// Returns the count of the work queued here so far, for kernels to add to. Parallel work is added by `join`.
@@ -163,9 +170,14 @@ class Stream<CudaSpace> {
 class [[nodiscard]] CudaStream {
  public:
   /// Order in which a device starts the waiting blocks of kernels on different streams.
-  enum class Priority { normal, highest };
+  enum class Priority {
+    normal,   ///< the device's lowest priority
+    highest,  ///< the device's highest priority
+  };
 
+  /// Makes a stream of normal priority on the current device.   @throws CudaError
   CudaStream() : CudaStream(Priority::normal) {}
+  /// Makes a stream on the current device.   @throws CudaError
   explicit CudaStream(Priority priority) : state_(std::make_unique<detail::CudaStreamState>()) {
     check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
     int least = 0, greatest = 0;
@@ -184,13 +196,16 @@ class [[nodiscard]] CudaStream {
     cudaStreamDestroy(stream_);
     cudaSetDevice(before);
   }
+  /// Takes over the stream and its objects.
   CudaStream(CudaStream&& other) noexcept = default;
+  /// Exchanges the streams: `other` destroys this one's.
   CudaStream& operator=(CudaStream&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(stream_, other.stream_);
     std::swap(state_, other.state_);
     return *this;
   }
+  /// Returns the view that kernels take. It must not outlive this.
   [[nodiscard]] Stream<CudaSpace> view() const noexcept { return {stream_, state_.get()}; }
   /// Returns the device's number.
   [[nodiscard]] int device() const noexcept { return device_; }
@@ -204,11 +219,14 @@ class [[nodiscard]] CudaStream {
 /// A mark in a stream that others can wait for.
 class [[nodiscard]] CudaEvent {
  public:
+  /// Makes an event on the current device, without a mark.   @throws CudaError
   CudaEvent() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
   ~CudaEvent() {
     if (event_) cudaEventDestroy(event_);
   }
+  /// Takes over the event.
   CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  /// Exchanges the events.
   CudaEvent& operator=(CudaEvent&& other) noexcept {
     std::swap(event_, other.event_);
     return *this;
@@ -245,6 +263,7 @@ class [[nodiscard]] CudaEvent {
 /// continues, at full speed. No such copy may be in progress at the end.
 class [[nodiscard]] PageLock {
  public:
+  /// Locks nothing.
   PageLock() = default;
   /// Locks memory if CUDA can. Memory that stays pageable can be copied, too, but the host waits for each copy.
   PageLock(void* data, std::size_t bytes) noexcept {
@@ -257,7 +276,9 @@ class [[nodiscard]] PageLock {
   ~PageLock() {
     if (data_) cudaHostUnregister(data_);
   }
+  /// Takes over the lock.
   PageLock(PageLock&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  /// Exchanges the locks: `other` unlocks this one's memory.
   PageLock& operator=(PageLock&& other) noexcept {
     std::swap(data_, other.data_);
     return *this;

@@ -43,6 +43,7 @@ class OutOfMemory : public std::bad_alloc {
 /// @throws OutOfMemory
 class HostResource {
  public:
+  /// Returns zeroed memory; an empty block for 0 bytes.   @throws OutOfMemory
   [[nodiscard]] Block allocate(std::size_t bytes) const {
     if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - huge_page) throw OutOfMemory(bytes);
     auto const alignment = bytes >= huge_page ? huge_page : cache_line;

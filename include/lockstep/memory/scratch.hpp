@@ -56,7 +56,9 @@ class Scratch {
 
   /// A state to rewind to.
   struct Mark {
-    std::size_t chunk = 0, used = 0, total = 0;
+    std::size_t chunk = 0;  ///< index of the current chunk
+    std::size_t used = 0;   ///< bytes taken from the current chunk
+    std::size_t total = 0;  ///< bytes taken from all chunks
   };
   /// Returns the current state.
   [[nodiscard]] Mark mark() const noexcept { return {current_, used_, total_}; }
