@@ -68,7 +68,10 @@ class ZeroRuns;  // defined in detail/zero_runs.hpp
 }
 
 /// The end of a sequence at which the padding is.
-enum class Side { end, start };
+enum class Side {
+  end,    ///< after the elements
+  start,  ///< before the elements
+};
 
 /// Sequences padded to one length. Their elements are numbers, from `std::vector<Value>`, or N numbers each, from
 /// `std::vector<std::array<Value, N>>`.

@@ -13,8 +13,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// draws numbers, for example for augmentation, offers `get(i, key)` in addition to `get(i)`. The loader calls `get(i,
 /// key)`.
 struct SampleKey {
-  std::uint64_t seed = 0;         ///< DataLoaderOptions::seed
-  Index epoch = 0, position = 0;  ///< place in the order, both from 0
+  std::uint64_t seed = 0;  ///< DataLoaderOptions::seed
+  Index epoch = 0;         ///< from 0
+  Index position = 0;      ///< place in the epoch's order, from 0
 
   /// Returns a separate generator for each name: `key.random("crop")(counter)`.
   [[nodiscard]] constexpr Philox random(std::string_view stage) const noexcept {

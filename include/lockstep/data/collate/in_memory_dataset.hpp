@@ -55,8 +55,10 @@ class InMemoryDataset {
   std::shared_ptr<std::vector<Sample> const> samples_;
 };
 
+/// Takes the sample type from the vector.
 template <class Sample>
 InMemoryDataset(std::vector<Sample>) -> InMemoryDataset<Sample>;
+/// Takes the sample type from the dataset.
 template <Dataset Source>
 InMemoryDataset(Source const&) -> InMemoryDataset<SampleOf<Source>>;
 

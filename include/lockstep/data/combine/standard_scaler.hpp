@@ -209,8 +209,10 @@ class StandardScaler {
   std::tuple<Members Sample::*...> members_;
   std::array<detail::ChannelScale, channels> scales_{};
 };
+/// Takes the sample type and its members from the pointers to members.
 template <Dataset Source, class Sample, class... Members>
 StandardScaler(Source const&, Members Sample::*...) -> StandardScaler<Sample, Members...>;
+/// Takes the sample type and its members from the pointers to members.
 template <class Sample, class... Members>
 StandardScaler(std::string_view, Members Sample::*...) -> StandardScaler<Sample, Members...>;
 

@@ -104,6 +104,7 @@ class DataLoader {
     std::shared_ptr<detail::SlotProgress> slot_;
   };
 
+  /// Deprecated: use HeldBatches.
   using Held [[deprecated("DataLoader::HeldBatches")]] = HeldBatches;
 
   /// @throws ConfigError if an option is out of range
@@ -325,6 +326,8 @@ requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, S
                 "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
 
  public:
+  /// @cond
+  // Members that prevent further errors.
   using Batch = void;
 
   DataLoader(Source const&, SamplerType const&, CollateType const&, DataLoaderOptions const& = {}) {}
@@ -334,11 +337,13 @@ requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, S
   [[nodiscard]] Index steps(Split const& = {}) const { return 0; }
   void start(Split const&, Index, Index, Index) {}
   void next() {}
+  /// @endcond
 };
 
-/// Arguments without a collate or a sampler, which DataLoader rejects.
+/// Arguments without a collate, which DataLoader rejects.
 template <class Source, class SamplerType>
 DataLoader(Source, SamplerType, DataLoaderOptions) -> DataLoader<Source, SamplerType, DataLoaderOptions>;
+/// Arguments without a sampler and a collate, which DataLoader rejects.
 template <class Source>
 DataLoader(Source, DataLoaderOptions) -> DataLoader<Source, DataLoaderOptions, DataLoaderOptions>;
 

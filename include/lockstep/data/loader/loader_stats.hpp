@@ -10,7 +10,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Counters and times of a DataLoader since its construction, to find whether training or data loading is the
 /// bottleneck.
 struct LoaderStats {
-  double read_seconds = 0, plan_seconds = 0, write_seconds = 0, finish_seconds = 0;  ///< sums over all workers
+  double read_seconds = 0;        ///< time in which workers read samples, sum over all workers
+  double plan_seconds = 0;        ///< time in which workers planned batches, sum over all workers
+  double write_seconds = 0;       ///< time in which workers wrote samples into batches, sum over all workers
+  double finish_seconds = 0;      ///< time in which workers finished batches, sum over all workers
   double idle_seconds = 0;        ///< time in which workers had nothing to do, sum over all workers
   double wait_seconds = 0;        ///< time in which `next` waited for a batch
   double elapsed_seconds = 0;     ///< since the first `start`

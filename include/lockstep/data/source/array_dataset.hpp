@@ -30,6 +30,7 @@ struct ArrayMember {
   FileArray array;         ///< one row for each sample, or several with `rows`
   RowRanges rows{};        ///< rows of each sample; default: one
 };
+/// Takes the types of sample and member from the pointer to member.
 template <class Sample, class Member>
 ArrayMember(Member Sample::*, FileArray, RowRanges = {}) -> ArrayMember<Sample, Member>;
 

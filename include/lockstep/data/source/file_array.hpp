@@ -70,7 +70,11 @@ void widen_in_place(NumberType type, std::span<Value> out) noexcept {
 /// open_npz, open_safetensors, open_idx, open_raw). A copy shares the open file. Thread-safe.
 class FileArray {
  public:
-  enum class Order { native, swapped };  ///< byte order of a number
+  /// Byte order of the numbers in the file.
+  enum class Order {
+    native,   ///< the machine's
+    swapped,  ///< the other one
+  };
 
   /// @throws DataError if the array does not fit the file, or its size overflows
   FileArray(std::shared_ptr<detail::DataFile const> file, NumberType type, std::vector<Index> shape,

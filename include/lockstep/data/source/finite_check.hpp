@@ -114,10 +114,13 @@ class FiniteCheck : public detail::DatasetAdapter<Source> {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // clang reports the class's own constructor
-/// Former name, for one version.
+/// Deprecated: use FiniteCheck.
 template <Dataset Source>
-class [[deprecated("data::FiniteCheck")]] Finite
-    : public FiniteCheck<Source>{public : explicit Finite(Source dataset) : FiniteCheck<Source>(std::move(dataset)){}};
+class [[deprecated("data::FiniteCheck")]] Finite : public FiniteCheck<Source>{
+  public :
+      /// Deprecated: use FiniteCheck.
+      explicit Finite(Source dataset) : FiniteCheck<Source>(std::move(dataset)){}
+};
 #pragma GCC diagnostic pop
 
 }}}  // namespace lockstep::data

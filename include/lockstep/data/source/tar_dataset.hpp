@@ -33,6 +33,7 @@ struct TarMember {
   std::vector<std::uint8_t> bytes;  ///< whole content of the member
 };
 
+/// Deprecated: use TarMember.
 using TarPart [[deprecated("data::TarMember")]] = TarMember;
 
 /// A sample of a tar archive: its members by extension.

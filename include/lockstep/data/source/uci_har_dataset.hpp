@@ -44,7 +44,9 @@ struct HarSample {
 /// @source UCI Machine Learning Repository, data set 240 (Anguita et al. 2013)
 class UciHarDataset {
  public:
-  static constexpr Index classes = 6, signals = 9, length = 128;
+  static constexpr Index classes = 6;   ///< number of labels
+  static constexpr Index signals = 9;   ///< numbers of a step of a window
+  static constexpr Index length = 128;  ///< steps of a window
 
   /// @param part "train" or "test"
   UciHarDataset(std::string const& folder, std::string const& part);

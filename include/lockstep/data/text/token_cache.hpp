@@ -92,8 +92,8 @@ struct TokenCacheOptions {
 /// Texts as tokens of a vocabulary, in a file that is prepared once and shared by all processes of a host. A process's
 /// own memory does not grow with the texts. One process prepares the file while others wait for its lock. A file that
 /// is damaged, belongs to another user than this process's or root, or has other sources or rules, is prepared again. A
-/// folder keeps the 8 most recently used files, and
-/// only the newest version of changed sources. Copies share the open file. Thread-safe.
+/// folder keeps the 8 most recently used files, and only the newest version of changed sources. Copies share the open
+/// file. Thread-safe.
 /// @source the file's layout: data/text/detail/token_file.hpp
 class TokenCache {
  public:
@@ -160,9 +160,9 @@ class TokenCache {
   [[nodiscard]] Index truncated() const noexcept;
   /// Returns the number of texts, in both parts, without a token, which have the single token Vocabulary::unknown.
   [[nodiscard]] Index empty() const noexcept;
-  /// Returns the label that all training texts have, or nothing if they have several, or there are none. Below for the
-  /// evaluation texts.
+  /// Returns the label that all training texts have, or nothing if they have several, or there are none.
   [[nodiscard]] std::optional<std::int32_t> only_training_label() const noexcept { return only_label(0); }
+  /// Returns the label that all evaluation texts have, or nothing if they have several, or there are none.
   [[nodiscard]] std::optional<std::int32_t> only_evaluation_label() const noexcept { return only_label(1); }
 
  private:

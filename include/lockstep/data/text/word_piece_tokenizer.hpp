@@ -21,6 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 #if defined(LOCKSTEP_UTF8PROC)
 
+/// Options of WordPieceTokenizer, which must be those of the model's training.
 struct WordPieceOptions {
   bool lower_case = true;           ///< also removes accents, as for "uncased" models
   std::size_t max_word_size = 100;  ///< a word of more characters is unknown as a whole
