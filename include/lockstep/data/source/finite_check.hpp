@@ -114,13 +114,12 @@ class FiniteCheck : public detail::DatasetAdapter<Source> {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // clang reports the class's own constructor
-/// Deprecated: use FiniteCheck.
+/// @cond
+// Former name, for one version; hidden from the reference.
 template <Dataset Source>
-class [[deprecated("data::FiniteCheck")]] Finite : public FiniteCheck<Source>{
-  public :
-      /// Deprecated: use FiniteCheck.
-      explicit Finite(Source dataset) : FiniteCheck<Source>(std::move(dataset)){}
-};
+class [[deprecated("data::FiniteCheck")]] Finite
+    : public FiniteCheck<Source>{public : explicit Finite(Source dataset) : FiniteCheck<Source>(std::move(dataset)){}};
+/// @endcond
 #pragma GCC diagnostic pop
 
 }}}  // namespace lockstep::data

@@ -176,6 +176,7 @@ class WordPieceTokenizer {
 
 #else
 
+/// Placeholder without utf8proc: its use fails to compile and names the target to link.
 template <class Path = std::string>
 class WordPieceTokenizer {
   static_assert(
