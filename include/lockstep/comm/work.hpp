@@ -37,6 +37,7 @@ class [[nodiscard]] Work {
   }
   /// Returns the operation, with its start and end times.
   [[nodiscard]] CollectiveOperation const& operation() const noexcept { return operation_; }
+  /// Deprecated: use operation().
   [[deprecated("operation()")]] [[nodiscard]] CollectiveOperation const& piece() const noexcept { return operation_; }
 
  private:

@@ -12,6 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Owns a communicator of any engine. Can be moved but not copied; costs an indirect call per operation.
 class AnyCommunicator {
  public:
+  /// Takes over a communicator of any engine.
   template <Communicator CommunicatorType>
   requires(!std::is_same_v<std::remove_cvref_t<CommunicatorType>, AnyCommunicator>) explicit AnyCommunicator(
       CommunicatorType communicator)

@@ -31,21 +31,28 @@ class MpiCommunicator {
                            std::function<void(std::string const&)> warn = {})
       : self_(std::make_shared<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
 
+  /// Returns this rank, in [0, size()).
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return self_->size(); }
+  /// Returns the engine's name, "mpi".
   [[nodiscard]] char const* name() const noexcept { return "mpi"; }
+  /// Returns zeroed memory of this rank only. It is kept for MPI if it is freed while an operation is incomplete.
+  /// @throws memory::OutOfMemory
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const {
     auto memory = memory::HostResource{}.allocate(bytes);
     auto* const data = memory.data();
     if (!data) return memory;
     return {data, bytes, &release, new Owner{self_, std::move(memory)}};
   }
+  /// Starts an operation, which must live until it is complete. Never blocks.
   /// @throws ConfigError if no engine can run it
   void start(CollectiveOperation& operation) { self_->start(operation); }
+  /// Advances the operations that were started.
   void progress() { self_->progress(); }
-  /// @throws RankStalled, CollectiveMismatch, CommunicationError
+  /// Waits until the operation is complete.   @throws RankStalled, CollectiveMismatch, CommunicationError
   void wait(CollectiveOperation const& operation) { self_->wait(operation); }
-  /// @throws RankStalled, CollectiveMismatch, CommunicationError
+  /// Waits until all operations are complete.   @throws RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.
   /// @param color 0 or more   @collective
@@ -82,6 +89,7 @@ static_assert(Communicator<MpiCommunicator>);
 
 #else
 
+/// Placeholder without MPI: its use fails to compile and names the target to link.
 template <bool linked = false>
 class MpiCommunicator {
   static_assert(linked, "Lockstep: MpiCommunicator needs the target lockstep::mpi (Debian: libopenmpi-dev)");

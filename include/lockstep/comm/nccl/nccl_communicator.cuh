@@ -29,7 +29,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// @determinism equal bits on all ranks; sums are in NCCL's order instead of the tree, and max ignores nan
 class NcclCommunicator {
  public:
-  using Space = CudaSpace;
+  using Space = CudaSpace;  ///< memory on which NCCL operates
 
   /// Uses the GPU whose number is the rank's local rank, modulo the number of visible GPUs. Makes it current.
   /// parallel::OnCuda gives the rank the same GPU.
@@ -51,14 +51,18 @@ class NcclCommunicator {
     memory::check_cuda(cudaDeviceGetPCIBusId(text, sizeof text, gpu), "cudaDeviceGetPCIBusId");
     return text;
   }
+  /// Deprecated: use pci_bus_id().
   [[deprecated("pci_bus_id")]] [[nodiscard]] static std::string place_of(int gpu) { return pci_bus_id(gpu); }
   /// Returns the engine that connects the ranks of a world in host memory: the store if they are on several hosts.
   [[nodiscard]] static AnyCommunicator host_engine(launch::World const& world) {
     return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
   }
 
+  /// Returns this rank, in [0, size()).
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return self_->size(); }
+  /// Returns the engine's name, "nccl".
   [[nodiscard]] char const* name() const noexcept { return "nccl"; }
   /// Returns the version of NCCL, such as 22809 for 2.28.9, or 0 if it is unknown.
   [[nodiscard]] static int version() noexcept {
@@ -88,14 +92,16 @@ class NcclCommunicator {
     return {data, bytes, &release, owner.release()};
   }
 
+  /// Starts an operation, which must live until it is complete. Never blocks.
   /// @throws ConfigError if no engine can run it
   void start(CollectiveOperation& operation) { self_->start(operation); }
   /// Starts an operation on device memory that is ready once the producing stream reaches `event`.
   void start_after(CollectiveOperation& operation, memory::CudaEvent const& event) { self_->start(operation, &event); }
+  /// Advances the operations that were started.
   void progress() { self_->progress(); }
-  /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
+  /// Waits until the operation is complete.   @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void wait(CollectiveOperation const& operation) { self_->wait(operation); }
-  /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
+  /// Waits until all operations are complete.   @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Aborts incomplete operations, recorded operations if any, and NCCL. Call it when you leave after an exception,
   /// before you free memory: freeing would wait for all peers. No collective works afterwards.
@@ -130,6 +136,7 @@ static_assert(Communicator<NcclCommunicator>);
 
 #else
 
+/// Placeholder without NCCL: its use fails to compile and names the target to link.
 template <bool linked = false>
 class NcclCommunicator {
   static_assert(linked, "Lockstep: NcclCommunicator needs the target lockstep::nccl (NCCL 2.19.4 or later)");
