@@ -24,6 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
 #if defined(LOCKSTEP_SENTENCEPIECE)
 
+/// Options of SentencePiece::train.
 struct SentencePieceOptions {
   Index vocabulary = 8000;        ///< largest number of pieces, including padding, begin, end and unknown
   double character_coverage = 1;  ///< fraction of the training characters that get a piece; others are unknown
@@ -89,6 +90,7 @@ class SentencePiece {
   }
   /// Returns the id of the end piece.
   [[nodiscard]] std::int32_t end() const { return processor().eos_id(); }
+  /// Returns the id of strings that no piece covers.
   [[nodiscard]] std::int32_t unknown() const { return processor().unk_id(); }
 
   /// Returns the ids of a string's pieces, without begin and end.   @throws DataError if the string cannot be encoded
@@ -111,6 +113,7 @@ class SentencePiece {
     return text;
   }
 
+  /// Returns whether the bytes of both models are equal.
   friend bool operator==(SentencePiece const& a, SentencePiece const& b) { return a.bytes() == b.bytes(); }
 
  private:

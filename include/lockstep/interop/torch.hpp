@@ -73,9 +73,9 @@ struct TorchLoss {
 struct TorchPrediction {
   torch::Tensor tensor;  ///< undefined after a training pass without samples
   struct {
-    float const* data = nullptr;
-  } value{};              ///< in evaluation, row-major
-  torch::Tensor numbers;  ///< memory of `value`
+    float const* data = nullptr;  ///< first number
+  } value{};                      ///< in evaluation, row-major
+  torch::Tensor numbers;          ///< memory of `value`
 
   /// Returns an extent of the tensor.
   [[nodiscard]] Index extent(int axis) const { return tensor.size(axis); }
@@ -159,6 +159,7 @@ class Torch {
       buffers_.push_back({extents(initial), nn::Initializer::given(initial.template data_ptr<float>())});
   }
 
+  /// Names the learned parameters and then the buffers, as the module does.
   void visit(auto&& each) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) each(source_->learned()[i].name, parameters_[i]);
     for (std::size_t i = 0; i < buffers_.size(); ++i) each(source_->kept()[i].name, buffers_[i]);
@@ -193,6 +194,9 @@ class Torch {
     }
   }
 
+  /// Returns sum and weight of a prediction's TorchLoss. While recording, also adds torch's backward pass to the tape.
+  /// A batch without samples has loss and weight 0 in training.
+  /// @throws ShapeError unless the sum has one element
   template <class Context, class Prediction, class Batch>
   [[nodiscard]] nn::LossOf<Context> loss(Context& context, Prediction const& prediction, Batch const& batch) const {
     auto const training = context.recording();
@@ -252,8 +256,10 @@ class Torch {
   LossFunction loss_;
   TorchRandom random_;
 };
+/// Takes the type of the module from the first argument.
 template <class From, class Predict, class LossFunction>
 Torch(From, Predict, LossFunction) -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossFunction>;
+/// Takes the type of the module from the first argument.
 template <class From, class Predict, class LossFunction>
 Torch(From, Predict, LossFunction, TorchRandom)
     -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossFunction>;
