@@ -10,7 +10,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Value of --backend: the backend that runs models.
-enum class Backend { host, cuda };
+enum class Backend {
+  host,  ///< the CPU
+  cuda,  ///< GPUs
+};
 
 /// Whether this program was built with CUDA: lockstep/cuda.cuh was included before this header.
 template <class Devices = parallel::DevicesOf<CudaSpace>>

@@ -73,18 +73,20 @@ struct Options : parallel::DistributedOptions {
   Index shapes_ahead = 16;  ///< on GPUs: shapes of batches that are recorded before the first step
   /// On GPUs: kernels of attention in 16 bits.
   parallel::AttentionKernels attention_kernels = parallel::AttentionKernels::own;
-  int reproducible = 0;        ///< shards per micro-step for any ranks and devices; 0: one per device
-  std::uint64_t seed = 1;      ///< of sample order, augmentation, parameters and dropout
-  std::string save_dir;        ///< empty: no output
-  bool trace = false;          ///< record some steps, for save_dir
-  Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last step
-  Index keep_checkpoints = 0;  ///< number of newest ones; 0: all
-  std::string resume = never;  ///< never, automatic, or the path of a checkpoint
-  static constexpr char const *never = "never", *automatic = "auto";  ///< values of `resume`
-  bool doctor = false;                                                ///< measure parts of a run instead of training
-  scaling::Link link = scaling::Link::automatic;                      ///< between ranks, in the doctor's predictions
-  std::optional<double> alpha_us, beta_gb_s;  ///< latency and bandwidth of that link; unset: from its kind
-  std::string init_from;                      ///< saved initial parameters; empty: from the seed
+  int reproducible = 0;                          ///< shards per micro-step for any ranks and devices; 0: one per device
+  std::uint64_t seed = 1;                        ///< of sample order, augmentation, parameters and dropout
+  std::string save_dir;                          ///< empty: no output
+  bool trace = false;                            ///< record some steps, for save_dir
+  Index checkpoint_every = 0;                    ///< optimizer steps; 0: only after the last step
+  Index keep_checkpoints = 0;                    ///< number of newest ones; 0: all
+  std::string resume = never;                    ///< never, automatic, or the path of a checkpoint
+  static constexpr char const* never = "never";  ///< value of `resume`: no checkpoint
+  static constexpr char const* automatic = "auto";  ///< value of `resume`: the newest checkpoint in save_dir, if any
+  bool doctor = false;                              ///< measure parts of a run instead of training
+  scaling::Link link = scaling::Link::automatic;    ///< between ranks, in the doctor's predictions
+  std::optional<double> alpha_us;                   ///< latency of that link in microseconds; unset: from its kind
+  std::optional<double> beta_gb_s;                  ///< bandwidth of that link in GB/s; unset: from its kind
+  std::string init_from;                            ///< saved initial parameters; empty: from the seed
   std::string best_by;          ///< "loss" or a metric, to keep the parameters of the best evaluation; empty: keep none
   Index patience = 0;           ///< evaluations without improvement that stop the run; 0: never
   Index plateau = 0;            ///< evaluations without improvement that lower the learning rate; 0: never

@@ -125,6 +125,7 @@ class Training : public detail::Additions {
   }
   /// Returns whether this is rank 0, which prints and saves.
   [[nodiscard]] bool is_main_rank() const noexcept { return output_.is_main_rank(); }
+  /// Deprecated: use is_main_rank().
   [[deprecated("is_main_rank"), nodiscard]] bool speaks() const noexcept { return is_main_rank(); }
   /// Returns the options of a loader that the flags set. `batch_size` is that of a shard, see `Options::shard_size`.
   [[nodiscard]] data::DataLoaderOptions loader_options() const {
