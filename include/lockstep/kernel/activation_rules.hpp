@@ -17,7 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Value of an activation at one element, and its derivative there.
 template <class Scalar>
 struct ActivationAt {
-  Scalar value, slope;  ///< at x
+  Scalar value;  ///< at x
+  Scalar slope;  ///< derivative at x
 };
 
 /// A rule in short form: its call operator returns value and slope, and it needs no other members.

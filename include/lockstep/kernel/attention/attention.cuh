@@ -34,14 +34,15 @@ struct AttentionPasses {
 template <>
 struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, int Rank>
-  using View = TensorView<Scalar, Rank, CudaSpace>;
+  using View = TensorView<Scalar, Rank, CudaSpace>;  ///< view of device memory
 
   template <class Scalar>
-  using Inputs = detail::AttentionInputs<Scalar, CudaSpace>;
+  using Inputs = detail::AttentionInputs<Scalar, CudaSpace>;  ///< arguments that both passes share
   template <class Scalar>
-  using Target = detail::AttentionTarget<Scalar>;
+  using Target = detail::AttentionTarget<Scalar>;  ///< destination of one gradient
   template <class Scalar>
-  using Gradients = detail::AttentionGradients<Scalar>;
+  using Gradients =
+      detail::AttentionGradients<Scalar>;  ///< destinations of all gradients; one for the bias may be null
 
   /// The widest head. Kernels without tensor cores support at most 64 channels in each type.
   template <class Scalar>
@@ -57,19 +58,25 @@ struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   static void use_cudnn(Stream stream, bool use);
   /// Returns the version of the linked cuDNN, such as 91900 for 9.19.0, or 0 if lockstep::cudnn is not linked.
   [[nodiscard]] static Index cudnn_version() noexcept;
+  /// Returns the counts of the stream's passes so far. They are 0 if lockstep::cudnn is not linked.
   [[nodiscard]] static AttentionPasses passes(Stream stream);
 
-  /// If cuDNN computes the pass, the first call for a shape plans it, which takes about half a second.
+  /// Returns the elements of scratch memory that `forward` needs. If cuDNN computes the pass, the first call for a
+  /// shape plans it.
   template <class Scalar>
   [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<Scalar> const& in);
+  /// Returns the elements of scratch memory that `backward` needs. If cuDNN computes the pass, the first call for a
+  /// shape plans it.
   template <class Scalar>
   [[nodiscard]] static Index scratch(Stream stream, Inputs<Scalar> const& in);
 
+  /// Queues the forward pass.
   /// @throws ShapeError as on the host, and for a head wider than max_head_width, unless cuDNN computes it
   template <class Scalar>
   static void forward(Stream stream, Inputs<Scalar> const& in, View<Scalar, 2> out,
                       View<Accumulate<Scalar>, 2> log_sums, View<Accumulate<Scalar>, 1> memory);
 
+  /// Queues the backward pass from the results of `forward`.   @throws ShapeError as `forward`
   template <class Scalar>
   static void backward(Stream stream, Inputs<Scalar> const& in, View<Scalar const, 2> out,
                        View<Accumulate<Scalar> const, 2> log_sums, View<Scalar const, 2> dout,

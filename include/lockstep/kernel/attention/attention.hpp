@@ -28,18 +28,20 @@ struct Attention : detail::NotIncluded<Space> {};
 template <>
 struct Attention<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar, int Rank>
-  using View = TensorView<Scalar, Rank, HostSpace>;
+  using View = TensorView<Scalar, Rank, HostSpace>;  ///< view of host memory
 
   template <class Scalar>
-  using Inputs = detail::AttentionInputs<Scalar, HostSpace>;
+  using Inputs = detail::AttentionInputs<Scalar, HostSpace>;  ///< arguments that both passes share
   template <class Scalar>
-  using Target = detail::AttentionTarget<Scalar>;
+  using Target = detail::AttentionTarget<Scalar>;  ///< destination of one gradient
   template <class Scalar>
-  using Gradients = detail::AttentionGradients<Scalar>;
+  using Gradients =
+      detail::AttentionGradients<Scalar>;  ///< destinations of all gradients; one for the bias may be null
 
-  /// Returns the elements of scratch memory that `forward` (first function) or `backward` (second) needs.
+  /// Returns the elements of scratch memory that `forward` needs.
   template <class Scalar>
   [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<Scalar> const& in);
+  /// Returns the elements of scratch memory that `backward` needs.
   template <class Scalar>
   [[nodiscard]] static Index scratch(Stream stream, Inputs<Scalar> const& in);
 

@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
 template <>
 struct RelativeBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes the bias of each distance. The table has the type of the computation: float for 16-bit Scalar.
   template <class Scalar>
   static void forward(Stream stream, RelativeBuckets const& buckets, Index first,
                       Matrix<Accumulate<Scalar> const> table, Matrix<Scalar> bias);

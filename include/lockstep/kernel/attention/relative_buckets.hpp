@@ -29,7 +29,8 @@ struct RelativeBuckets {
   }
   /// A bucket's distances, which are contiguous, among `distances` from `first` on: [begin, end), counted from `first`.
   struct Range {
-    Index begin, end;  ///< end excluded
+    Index begin;  ///< first distance
+    Index end;    ///< end of the distances, excluded
   };
   /// Returns the distances of a bucket in [0, count); may be empty.
   [[nodiscard]] constexpr Range range_of(Index bucket, Index first, Index distances) const noexcept {

@@ -10,9 +10,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// One thread processes one angle of a token's head.
 template <>
 struct Rotary<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes the table of cosines and sines.
   template <class Scalar>
   static void fill(Stream stream, double base, Index first, Matrix<Scalar> table);
 
+  /// Rotates x by the angles of the table, in place.
   template <class Scalar>
   static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<Accumulate<Scalar> const> table,
                   Rotation rotation, Matrix<Scalar> x);

@@ -10,10 +10,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Direction of a rotation.
 enum class Rotation {
-  forward,  ///< for values
-  inverse,  ///< for gradients
-  forwards [[deprecated("kernel::Rotation::forward")]] = forward,
-  back [[deprecated("kernel::Rotation::inverse")]] = inverse,
+  forward,                                                         ///< for values
+  inverse,                                                         ///< for gradients
+  forwards [[deprecated("kernel::Rotation::forward")]] = forward,  ///< deprecated: use forward
+  back [[deprecated("kernel::Rotation::inverse")]] = inverse,      ///< deprecated: use inverse
 };
 
 /// Rotary position embedding: rotates each head's queries and keys by angles proportional to the token's position in
@@ -41,7 +41,7 @@ struct Rotary<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
   /// Rotates the pairs of channels j and j + width / 2 of each head by the table's angle for the token's position.
-  /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in position
+  /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in place
   /// @determinism bitwise, for any number of threads
   /// @source Su et al.: RoFormer (2021), with channels paired as in GPT-NeoX and Llama
   template <class Scalar>

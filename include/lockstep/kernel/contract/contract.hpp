@@ -95,6 +95,7 @@ struct ContractArguments : KernelTypes<Space> {
 
 }  // namespace detail
 
+/// Arguments with which the concepts below call the kernels of a space.
 template <class Space>
 using KernelArguments = detail::ContractArguments<Space> const&;
 

@@ -39,7 +39,8 @@ struct UnplannedConvolution {
 /// atomically; bits from cuDNN are those of one version on one kind of GPU
 template <>
 struct Convolution<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  using Scratch = memory::Scratch<memory::CudaResource>;
+  using Scratch =
+      memory::Scratch<memory::CudaResource>;  ///< working memory on the device, which a caller keeps between calls
   /// Plans that a caller keeps between calls for reuse. Not thread-safe.
 #if defined(LOCKSTEP_CUDNN)
   template <class Scalar>
@@ -50,15 +51,19 @@ struct Convolution<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Plans = detail::UnplannedConvolution;
 #endif
 
+  /// Computes y = x convolved with weight, plus bias.   @throws ShapeError as on the host
   template <class Scalar>
   static void forward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar const> weight,
                       Vector<Scalar const> bias, Vector<Scalar> y, Plans<Scalar>& plans, Scratch& scratch);
 
+  /// Computes dx from dy and weight, or adds it to dx.
   template <class Scalar>
   static void backward_data(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy,
                             Vector<Scalar const> weight, Vector<Scalar> dx, Write write, Plans<Scalar>& plans,
                             Scratch& scratch);
 
+  /// Computes dweight and dbias from dy and x; overwrites or adds to each. Both have the type in which Scalar is
+  /// summed.
   template <class Scalar>
   static void backward_weight(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy, Vector<Scalar const> x,
                               Vector<Accumulate<Scalar>> dweight, Write dweight_write, Vector<Accumulate<Scalar>> dbias,

@@ -34,7 +34,7 @@ struct Convolution : detail::NotIncluded<Space> {};
 /// Computes float with oneDNN if the target lockstep::onednn is linked, and with matrix products of patches otherwise.
 template <>
 struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
-  using Scratch = memory::Scratch<>;
+  using Scratch = memory::Scratch<>;  ///< working memory, which a caller keeps between calls
 
  private:
 #if defined(LOCKSTEP_ONEDNN)
@@ -57,6 +57,8 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
     /// Largest number of plans: enough for two batch sizes, or for lengths that vary within a few steps.
     static constexpr std::size_t capacity = 24;
 
+    /// Returns the plan of this shape and pass. Makes it at the first call; beyond `capacity` plans it replaces the
+    /// oldest.
     [[nodiscard]] Engine& find(ConvolutionShape const& shape, detail::ConvolutionPass pass, Index tile_rows) {
       for (auto& plan : plans_)
         if (plan.pass == pass && plan.shape == shape) return *plan.engine;

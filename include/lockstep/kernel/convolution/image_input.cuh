@@ -25,11 +25,14 @@ struct ImageChannels {
 /// kernel.
 template <>
 struct ImageInput<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  static constexpr std::size_t max_channels = detail::ImageChannels<float>::capacity;
+  static constexpr std::size_t max_channels =
+      detail::ImageChannels<float>::capacity;  ///< most channels of an image: their constants are arguments of the
+                                               ///< kernel
 
-  /// @shape table: not used on a device
+  /// Returns 0: a device needs no table.
   [[nodiscard]] static constexpr Index table_elements(Index) noexcept { return 0; }
 
+  /// Computes y[i, c] = (x[i, c] / 255 - mean[c]) / deviation[c]. The last argument is not used.
   /// @throws ShapeError for more than `max_channels` channels
   template <class Scalar>
   static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,

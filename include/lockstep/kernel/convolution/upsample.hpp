@@ -20,9 +20,9 @@ struct UpsampleShape {
   [[nodiscard]] constexpr Extents<3> result() const noexcept {
     return {extent[0] * factor[0], extent[1] * factor[1], extent[2] * factor[2]};
   }
-  /// elements of one sample of x
+  /// Returns the number of elements of one sample of x.
   [[nodiscard]] constexpr Index input_size() const noexcept { return elements(extent) * channels; }
-  /// elements of one sample of y
+  /// Returns the number of elements of one sample of y.
   [[nodiscard]] constexpr Index output_size() const noexcept { return elements(result()) * channels; }
   /// Returns the position of x that a position of y copies.
   [[nodiscard]] constexpr Index source(Index position) const noexcept {
@@ -42,6 +42,7 @@ struct UpsampleShape {
   }
 };
 
+/// Copies each position of an image to a block of positions.
 template <class Space>
 struct Upsample : detail::NotIncluded<Space> {};
 

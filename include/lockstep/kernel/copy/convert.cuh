@@ -11,12 +11,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version, bit-identical to the host's, queued on the stream.
 template <>
 struct Convert<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes to[i] = x[i].
   template <class Scalar, class Other>
   static void run(Stream stream, Vector<Other const> x, Vector<Scalar> to);
 
+  /// Computes to[i] = x[i], or adds x[i] to to[i].
   template <class Scalar, class Other>
   static void run(Stream stream, Vector<Other const> x, Vector<Scalar> to, Write write);
 
+  /// Computes the conversion of factor * x[i] like `run`. The factor is in device memory, and is read when the work
+  /// runs.
   template <class Scalar, class Other>
   static void run_scaled(Stream stream, Vector<Other const> x, Other const* factor, Vector<Scalar> to, Write write);
 

@@ -21,7 +21,7 @@ struct Convert<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar, class Other>
   static void run(Stream stream, Vector<Other const> x, Vector<Scalar> to);
 
-  /// Computes to[i] = x[i], or adds x[i] to to[i]. The sum is in U until it is rounded.
+  /// Computes to[i] = x[i], or adds x[i] to to[i]. The sum is in Other until it is rounded.
   /// @shape x, to [n]
   template <class Scalar, class Other>
   static void run(Stream stream, Vector<Other const> x, Vector<Scalar> to, Write write);

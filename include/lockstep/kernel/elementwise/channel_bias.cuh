@@ -11,11 +11,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise
 template <>
 struct ChannelBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y += bias in each row.
   template <class Scalar>
   static void forward(Stream stream, Vector<Scalar const> bias, Matrix<Scalar> y);
 
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept;
 
+  /// Computes dbias = the sum of the rows of dy, or adds it to dbias.
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Vector<Accumulate<Scalar>> dbias, Write write,
                        Accumulate<Scalar>* partial);

@@ -12,12 +12,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// the host's by rounding
 template <>
 struct ChannelScale<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y[r, c] = x[r, c] * factors[c], or adds it to y.
   template <class Scalar>
   static void run(Stream stream, Vector<Accumulate<Scalar> const> factors, Matrix<Scalar const> x, Matrix<Scalar> y,
                   Write write);
 
+  /// Returns the number of elements that `factors_backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept;
 
+  /// Computes dfactors[c] = the sum over the rows r of dy[r, c] * x[r, c], or adds it to dfactors.
   template <class Scalar>
   static void factors_backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,
                                Vector<Accumulate<Scalar>> dfactors, Write write, Accumulate<Scalar>* partial);

@@ -12,14 +12,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// rounding
 template <>
 struct LearnedScale<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y = factor.of(*s) * x, or adds it to y.
   template <class Scalar>
   static void run(Stream stream, LearnedFactor factor, Accumulate<Scalar> const* s, Vector<Scalar const> x,
                   Vector<Scalar> y, Write write);
 
+  /// Returns the number of partial sums that `factor_backward` needs.
   [[nodiscard]] static constexpr Index chunks(Index elements) noexcept {
     return LearnedScale<HostSpace>::chunks(elements);
   }
 
+  /// Computes *ds = factor.gradient(*s, the sum over i of dy[i] * x[i]), or adds it to *ds.
   template <class Scalar>
   static void factor_backward(Stream stream, LearnedFactor factor, Accumulate<Scalar> const* s, Vector<Scalar const> dy,
                               Vector<Scalar const> x, Accumulate<Scalar>* ds, Write write, double* partial);

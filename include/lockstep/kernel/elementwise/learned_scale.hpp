@@ -14,7 +14,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// A factor e^s whose logarithm s is learned, limited to `maximum`. For the host and devices.
 struct LearnedFactor {
-  double maximum, log_maximum;  ///< upper bound of the factor and of s
+  double maximum;      ///< upper bound of the factor
+  double log_maximum;  ///< upper bound of s
 
   /// Returns the factor for s.
   template <class Scalar>

@@ -39,6 +39,7 @@ template <std::size_t bytes>
   for (; i < count; ++i) x[i] = std::sqrt(x[i]);
 }
 
+/// Computes x[i] = sqrt(x[i]), correctly rounded, one element after the other.
 template <std::size_t bytes>
 [[gnu::always_inline]] constexpr void square_roots(Vectors<bytes>, double* x, Index count) noexcept {
   for (Index i = 0; i < count; ++i) x[i] = std::sqrt(x[i]);

@@ -14,8 +14,10 @@ struct EmbeddingGradients {
     Write write = Write::overwrite;  ///< whether to overwrite or to add
   };
   Target dense[EmbeddingInputs<Scalar, Space>::max_parts]{};  ///< of each part that is not a table: [entries, width]
-  Target position{}, type{};                                  ///< shapes as the inputs'
-  Target weight{}, bias{};                                    ///< of the norm
+  Target position{};                                          ///< shape as the inputs' position
+  Target type{};                                              ///< shape as the inputs' type
+  Target weight{};                                            ///< of the norm, [width]
+  Target bias{};                                              ///< of the norm, [width]
 };
 
 }}}  // namespace lockstep::kernel

@@ -45,7 +45,8 @@ struct EmbeddingInputs {
   PositionUnit position_unit = PositionUnit::tokens;    ///< what the rows of `position` count
   View<Scalar const, 2> type{};                         ///< [segments, width], or null
   Norm norm = Norm::none;                               ///< applied to the sum
-  View<Scalar const, 1> weight{}, bias{};               ///< of the norm, [width]; rms has no bias
+  View<Scalar const, 1> weight{};                       ///< of the norm, [width]
+  View<Scalar const, 1> bias{};                         ///< of the norm, [width]; rms has none
   Scalar epsilon{};                                     ///< of the norm
   DropoutMask mask{};                                   ///< applied last
 

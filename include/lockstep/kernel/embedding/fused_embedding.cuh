@@ -16,23 +16,27 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <>
 struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar, int Rank>
-  using View = TensorView<Scalar, Rank, CudaSpace>;
+  using View = TensorView<Scalar, Rank, CudaSpace>;  ///< view of device memory
   template <class Scalar>
-  using Inputs = EmbeddingInputs<Scalar, CudaSpace>;
+  using Inputs = EmbeddingInputs<Scalar, CudaSpace>;  ///< inputs in device memory
   template <class Scalar>
-  using Gradients = EmbeddingGradients<Scalar, CudaSpace>;
-  using Plan = detail::DeviceSegmentPlan;
+  using Gradients = EmbeddingGradients<Scalar, CudaSpace>;  ///< destinations of gradients in device memory
+  using Plan =
+      detail::DeviceSegmentPlan;  ///< grouping of ids for the gradient of a table, in the memory that `plan` gets
 
+  /// Fills the lengths or offsets of an assembled sequence. Does not check interleaved segments.
   template <class Bound>
   static void bounds(Stream stream, Assembly<CudaSpace> const& assembly, View<Bound, 1> out);
 
-  /// Parameters and dense parts are Accumulate<Scalar>, here and in backward.
+  /// Computes the tokens. Parameters and dense parts are Accumulate<Scalar>, here and in backward.
   template <class Scalar>
   static void forward(Stream stream, Inputs<Accumulate<Scalar>> const& inputs, View<Scalar, 2> out);
 
+  /// Returns the elements of scratch memory that `backward` needs; only the shape determines them.
   template <class Scalar>
   [[nodiscard]] static Index scratch(Inputs<Scalar> const& inputs, Index width) noexcept;
 
+  /// Computes all gradients except those of the tables, and dx for `backward_table`. Skips null targets.
   template <class Scalar>
   static void backward(Stream stream, Inputs<Accumulate<Scalar>> const& inputs, View<Scalar const, 2> dy,
                        View<Accumulate<Scalar>, 2> dx, Gradients<Accumulate<Scalar>> const& targets,
@@ -41,6 +45,8 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Returns the elements of memory that `plan` needs; the plan stays in that memory.
   [[nodiscard]] static Index plan_elements(Index slots) { return Plan::elements(slots); }
 
+  /// Plans the sums of `backward_table` for the table of part `part` of segment `segment`.
+  /// @shape memory [plan_elements(layout.slots)], which keeps the plan
   template <class Scalar>
   static void plan(Stream stream, Inputs<Scalar> const& inputs, int segment, int part, View<std::int32_t, 1> memory,
                    Plan& plan);
@@ -48,6 +54,8 @@ struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Returns the rows of scratch memory that `backward_table` needs.
   [[nodiscard]] static Index partial_rows(Index slots) noexcept { return slots; }
 
+  /// Computes the gradient of a table: row v is the sum of dx over the slots with id v. `overwrite` sets the rows of
+  /// absent ids to zero. The last three arguments are not used.
   template <class Scalar>
   static void backward_table(Stream stream, Plan const& plan, View<Scalar const, 2> dx,
                              View<Accumulate<Scalar>, 2> partial, View<Accumulate<Scalar>, 2> gradient, Write write,

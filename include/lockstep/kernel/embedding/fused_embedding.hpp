@@ -30,11 +30,11 @@ struct FusedEmbedding : detail::NotIncluded<Space> {};
 template <>
 struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar, int Rank>
-  using View = TensorView<Scalar, Rank, HostSpace>;
+  using View = TensorView<Scalar, Rank, HostSpace>;  ///< view of host memory
   template <class Scalar>
-  using Inputs = EmbeddingInputs<Scalar, HostSpace>;
+  using Inputs = EmbeddingInputs<Scalar, HostSpace>;  ///< inputs in host memory
   template <class Scalar>
-  using Gradients = EmbeddingGradients<Scalar, HostSpace>;
+  using Gradients = EmbeddingGradients<Scalar, HostSpace>;  ///< destinations of gradients in host memory
 
   /// Grouping of ids for the gradient of a table. On the host its storage is reused from batch to batch.
   using Plan = SegmentPlan;
@@ -89,6 +89,7 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   static void backward_table(Stream stream, Plan const& plan, View<Scalar const, 2> dx, View<Scalar, 2> partial,
                              View<Scalar, 2> gradient, Write write, TouchedRows const& touched = {}, Index stride = 1,
                              Index first = 0);
+  /// Returns the rows of scratch memory that `backward_table` needs.
   [[nodiscard]] static constexpr Index partial_rows(Index slots) noexcept { return detail::sum_by_id_scratch(slots); }
 };
 

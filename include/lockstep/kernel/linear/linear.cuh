@@ -16,22 +16,30 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y = x weight^T + bias.   @throws ShapeError if the shapes disagree
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
                       Matrix<Scalar> y);
 
+  /// Computes y = dropout(f(h)) for h = x weight^T + bias and the activation f; for gelu also the slope, unless it is
+  /// null.
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
                       Activation activation, RowDropout<CudaSpace> dropout, Matrix<Scalar> y, Matrix<Scalar> slope);
 
+  /// Computes h = x weight^T + bias, and y = gelu(h).
   template <class Scalar>
   static void forward_gelu(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
                            Vector<Scalar const> bias, Matrix<Scalar> h, Matrix<Scalar> y);
   /// Returns all rows: several launches cost more than reads from outside the cache.
   [[nodiscard]] static Index rows_per_pass(Stream, Index rows) noexcept { return rows; }
 
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Stream, Index rows, Index, Index outputs) noexcept;
 
+  /// Computes dx = dy weight, dweight = dy^T x and dbias = the sum of dy over the rows; overwrites or adds to each.
+  /// Skips a null dx or dbias. With a slope, overwrites dx with (dy weight) * slope.   @throws ShapeError if the shapes
+  /// disagree
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x, Matrix<Scalar const> weight,
                        ActivationSlope<Scalar, CudaSpace> slope, Matrix<Scalar> dx, Write dx_write,
@@ -57,8 +65,10 @@ struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
                             std::array<Vector<Accumulate<Scalar>>, layers> const& dbiases,
                             std::array<Write, layers> const& dbias_writes, Accumulate<Scalar>* partial);
 
+  /// Returns the number of elements that `backward_through_gelu` needs for x: all of x.
   [[nodiscard]] static Index recomputed_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
 
+  /// Computes `backward` for x = gelu(h) if only h was kept: recomputes x, and overwrites h with its gradient.
   template <class Scalar>
   static void backward_through_gelu(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar> h,
                                     Matrix<Scalar const> weight, Matrix<Accumulate<Scalar>> dweight,

@@ -11,6 +11,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct CrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes losses, weights and gradient, as on the host. Skips a null gradient.   @throws ShapeError if the shapes
+  /// disagree; ConfigError for a smoothing outside [0, 1]
   template <class Scalar, class Label>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
                                Matrix<Scalar const> logits, Vector<Label> labels, Vector<double> losses,

@@ -12,12 +12,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Ctc<CudaSpace> : detail::KernelTypes<CudaSpace> {
-  using Layout = SequenceLayout<CudaSpace>;
+  using Layout = SequenceLayout<CudaSpace>;  ///< tokens or labels of each sequence
 
+  /// Returns the number of elements of memory that the loss needs.
   [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
     return Ctc<HostSpace>::memory_elements(slots, rows, longest_labels, classes);
   }
 
+  /// Computes losses, weights and gradient, as on the host. Skips a null gradient.
   /// @shape memory [memory_elements(...)], in the type in which Scalar is summed
   template <class Scalar, class Label>
   static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,

@@ -19,8 +19,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 enum class ImpossibleAlignment {
   reject,  ///< an error, or an infinite loss on a device (the default)
   ignore,  ///< they are ignored
-  refuse [[deprecated("kernel::ImpossibleAlignment::reject")]] = reject,
-  leave_out [[deprecated("kernel::ImpossibleAlignment::ignore")]] = ignore,
+  refuse [[deprecated("kernel::ImpossibleAlignment::reject")]] = reject,     ///< deprecated: use reject
+  leave_out [[deprecated("kernel::ImpossibleAlignment::ignore")]] = ignore,  ///< deprecated: use ignore
 };
 
 /// Options of the CTC loss: blank class, targets without an alignment, factor.
@@ -55,15 +55,16 @@ struct Ctc : detail::NotIncluded<Space> {};
 /// CPU version of the primary template.
 template <>
 struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
-  using Layout = SequenceLayout<HostSpace>;
+  using Layout = SequenceLayout<HostSpace>;  ///< tokens or labels of each sequence
 
   /// Returns the number of elements of memory that the loss needs.
   [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
     return detail::CtcMemory<float>::elements(slots, rows, longest_labels, classes);
   }
 
-  /// Computes losses[r] = -factor * log p(labels of row r | softmax of its logits) and weights[r] = 1. gradient = the
-  /// gradient of the sum of the losses, or it is added; zero in padding.
+  /// Computes losses[r] = -factor * log p(labels of row r | softmax of its logits) and weights[r] = 1;
+  /// both are 0 for a sequence that is ignored. gradient = the gradient of the sum of the losses, or it is added; zero
+  /// in padding.
   /// @shape logits [layout.slots, classes]   @shape labels [label_layout.slots], each in [0, classes) and not the blank
   /// @shape losses, weights [rows]   @shape memory [memory_elements(...)], overwritten
   /// @shape gradient as logits, and with `overwrite` may be their memory; null is skipped

@@ -11,10 +11,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct ElementwiseLoss<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Returns the number of elements of `losses` and `weights`.
   [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {
     return ElementwiseLoss<HostSpace>::chunks(slots, width);
   }
 
+  /// Sums the losses and weights of each chunk of slots, and computes the gradient, as on the host. Skips a null
+  /// gradient.
   template <class Scalar, class Other, class Rule>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, Rule rule, Accumulate<Scalar> factor,
                                Matrix<Scalar const> prediction, Matrix<Other const> target, Vector<double> losses,

@@ -29,6 +29,7 @@ struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
   [[nodiscard]] static constexpr Index slots_per_chunk(Index width) noexcept {
     return std::max<Index>(1, elements_per_chunk / std::max<Index>(1, width));
   }
+  /// Returns the number of elements of `losses` and `weights`.
   [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {
     return (slots + slots_per_chunk(width) - 1) / slots_per_chunk(width);
   }

@@ -15,7 +15,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Loss at one element, and its derivative with respect to the prediction.
 template <class Scalar>
 struct LossAt {
-  Scalar value, slope;  ///< at x
+  Scalar value;  ///< at x
+  Scalar slope;  ///< derivative at x
 };
 
 /// A rule with a number for each column of the prediction: columns is [width], on the host. Devices get a copy.
@@ -55,8 +56,9 @@ struct AbsoluteError {
 /// Pinball loss of a quantile q: q (t - x) below the target, and (1 - q) (x - t) above, with slope 0 where they are
 /// equal.
 struct QuantileLoss {
-  static constexpr char const* name = "quantile_loss";
-  double quantile = 0.5;
+  static constexpr char const* name = "quantile_loss";  ///< for messages
+  double quantile = 0.5;                                ///< q, between 0 and 1
+  /// Returns loss and slope at the prediction x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x, Scalar t) const noexcept {
     Scalar const q = static_cast<Scalar>(quantile), off = x - t;

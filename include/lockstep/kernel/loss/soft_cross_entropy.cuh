@@ -10,6 +10,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct SoftCrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes losses, weights and gradient, as on the host. Skips a null gradient.   @throws ShapeError, ConfigError as
+  /// on the host
   template <class Scalar, class Share>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
                                Matrix<Scalar const> logits, Vector<Share const> shares, Vector<double> losses,

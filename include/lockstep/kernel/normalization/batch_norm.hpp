@@ -26,18 +26,20 @@ struct BatchNorm : detail::NotIncluded<Space> {};
 /// CPU version of the primary template.
 template <>
 struct BatchNorm<HostSpace> : detail::KernelTypes<HostSpace> {
-  using Layout = SequenceLayout<HostSpace>;
+  using Layout = SequenceLayout<HostSpace>;  ///< tokens of each sequence; rows that are not tokens do not count
 
-  /// Statistics that normalize each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight *
-  /// reciprocal.
+  /// Statistics that normalize each channel.
   template <class Scalar>
   struct Statistics {
-    Vector<Scalar> mean, reciprocal, scale;  ///< [channels]
+    Vector<Scalar> mean;        ///< [channels]
+    Vector<Scalar> reciprocal;  ///< [channels]: 1 / sqrt(variance + epsilon)
+    Vector<Scalar> scale;       ///< [channels]: weight * reciprocal
   };
   /// Running averages for evaluation.
   template <class Scalar>
   struct Running {
-    Vector<Scalar> mean, variance;  ///< [channels]
+    Vector<Scalar> mean;      ///< [channels]
+    Vector<Scalar> variance;  ///< [channels]
   };
 
   /// Returns the number of elements that `measure`, `moments`, `backward` and `sums` need for their partial sums.

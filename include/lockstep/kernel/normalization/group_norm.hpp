@@ -14,7 +14,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Samples of `positions` positions and `channels` channels. Groups of adjacent channels are normalized together.
 struct GroupNormShape {
-  Index rows, positions, channels, groups;  ///< samples, positions and channels of each, groups of channels
+  Index rows;       ///< samples
+  Index positions;  ///< of each sample
+  Index channels;   ///< of each position
+  Index groups;     ///< groups of channels, a divisor of `channels`
 
   /// Returns the channels of a group.
   [[nodiscard]] constexpr Index group_channels() const noexcept { return channels / groups; }
@@ -31,13 +34,13 @@ struct GroupNorm : detail::NotIncluded<Space> {};
 /// CPU version of the primary template.
 template <>
 struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
-  using Shape = GroupNormShape;
+  using Shape = GroupNormShape;  ///< extents of x
 
-  /// Statistics that normalize each channel of each sample: mean, and 1 / sqrt(variance + epsilon). They are equal
-  /// within a group.
+  /// Statistics that normalize each channel of each sample. They are equal within a group.
   template <class Scalar>
   struct Statistics {
-    Scalar *mean, *reciprocal;  ///< [rows, channels]
+    Scalar* mean;        ///< [rows, channels]
+    Scalar* reciprocal;  ///< [rows, channels]: 1 / sqrt(variance + epsilon)
   };
 
   /// Returns the number of elements that `forward` and `backward` need for their partial sums.

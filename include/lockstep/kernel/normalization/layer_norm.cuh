@@ -15,16 +15,22 @@ struct RowStatistics;
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct LayerNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Whether `backward` sums dresidual's columns faster than a pass of its own.
   static constexpr bool sums_dresidual = true;
 
+  /// Computes sum = x + dropout(residual), its moments by row, and y, by the host's formulas. Skips null outputs.
+  /// @throws ShapeError if the shapes disagree
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Residual<Scalar, CudaSpace> residual,
                       Vector<Accumulate<Scalar> const> weight, Vector<Accumulate<Scalar> const> bias,
                       Accumulate<Scalar> epsilon, Matrix<Scalar> sum, Matrix<Accumulate<Scalar>> moments,
                       Matrix<Scalar> y);
 
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Index rows, Index width) noexcept;
 
+  /// Computes all gradients, by the host's formulas; overwrites or adds to each. Skips a null dx or dresidual. Also
+  /// sums the rows of dresidual, unless dresidual_sums is null.
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> sum,
                        Matrix<Accumulate<Scalar> const> moments, Residual<Scalar, CudaSpace> residual,

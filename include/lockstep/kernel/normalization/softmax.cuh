@@ -10,9 +10,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Softmax<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]).
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar> y);
 
+  /// Computes dx[r] = y[r] (dy[r] - y[r] . dy[r]), or adds it to dx.
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> y, Matrix<Scalar> dx, Write write);
 };

@@ -12,18 +12,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// host's by rounding
 template <>
 struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y[r] = the sum over the n tokens of sequence r, divided by n for the mean; zeros without tokens.
   template <class Scalar>
   static void reduce(Stream stream, SequenceLayout<CudaSpace> layout, TokenReduction reduction, Matrix<Scalar const> x,
                      Matrix<Scalar> y);
 
+  /// Computes dx = dy[r], divided by n for the mean, for each of the n tokens of sequence r and zero in padding, or
+  /// adds it to dx.
   template <class Scalar>
   static void reduce_backward(Stream stream, SequenceLayout<CudaSpace> layout, TokenReduction reduction,
                               Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
 
+  /// Computes y[r] = the first or the last token of sequence r; zeros without tokens.
   template <class Scalar>
   static void token(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<Scalar const> x,
                     Matrix<Scalar> y);
 
+  /// Computes dx = dy[r] for that token of sequence r and zero in all other slots, or adds it to dx.
   template <class Scalar>
   static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which,
                              Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);

@@ -12,10 +12,16 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Token that represents its sequence.
-enum class PooledToken { first, last };
+enum class PooledToken {
+  first,  ///< of the sequence
+  last,   ///< of the sequence, before padding
+};
 
 /// Reduction of the tokens of a sequence to one vector.
-enum class TokenReduction { mean, sum };
+enum class TokenReduction {
+  mean,  ///< sum divided by the number of tokens
+  sum,   ///< of all tokens
+};
 
 namespace detail {
 /// Returns the slot of that token, for a sequence with tokens.

@@ -14,17 +14,22 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// writer.
 template <>
 struct SpatialPooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y = the largest x of each window, and its position in x unless argmax is null.   @throws ShapeError as on
+  /// the host
   template <class Scalar>
   static void max(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
                   Vector<std::int32_t> argmax);
 
+  /// Computes dx = dy at the positions that won, summed over windows, and zero elsewhere, or adds it to dx.
   template <class Scalar>
   static void max_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy,
                            Vector<std::int32_t const> argmax, Vector<Scalar> dx, Write write);
 
+  /// Computes y = 1 / taps * the sum of each window.   @throws ShapeError as on the host
   template <class Scalar>
   static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
 
+  /// Computes dx = 1 / taps * the sum of dy over the windows that contain a position, or adds it to dx.
   template <class Scalar>
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
                                Write write);

@@ -19,6 +19,7 @@ class StepKey {
 template <>
 class StepKey<HostSpace> {
  public:
+  /// Sets the key of the next micro-batch.
   void set(memory::Stream<HostSpace>, std::uint64_t key) noexcept { key_ = key; }
   /// Returns the mask of the micro-batch's random operation with this number. Its key is mix(key, number).
   [[nodiscard]] DropoutMask mask(std::uint64_t number, std::uint32_t dropped) const noexcept {

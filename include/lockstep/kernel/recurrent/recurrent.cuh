@@ -11,17 +11,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <>
 struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
-  using Pass = RecurrentPass<Scalar, CudaSpace>;
+  using Pass = RecurrentPass<Scalar, CudaSpace>;  ///< arguments that the steps share
 
+  /// Computes step t of all sequences that have one, as on the host.
   template <class Cell, class Scalar, class Out>
   static void forward_step(Stream stream, Index t, Pass<Scalar> const& pass, Matrix<Scalar const> product,
                            Vector<Scalar const> bias, Matrix<Scalar> state, Matrix<Out> y);
 
+  /// Computes the gradients of step t, as on the host.
   template <class Cell, class Scalar, class Out>
   static void backward_step(Stream stream, Index t, Pass<Scalar> const& pass, Matrix<Out const> dy,
                             Matrix<Scalar const> before, Matrix<Scalar> dstate, Matrix<Scalar> dkept,
                             Matrix<Scalar> dproduct, Matrix<Scalar> dparts);
 
+  /// Copies the state before each token: y of the token that was read before it, and zero for the first and in padding.
   template <class Scalar, class Out>
   static void states_before(Stream stream, Pass<Scalar> const& pass, Matrix<Out const> y, Matrix<Scalar> before);
 };

@@ -31,8 +31,8 @@ template <class Scalar, class Space>
 struct RecurrentPass {
   SequenceLayout<Space> layout;  ///< of the tokens
   Direction direction;           ///< order of the tokens
-  TensorView<Scalar, 2, Space>
-      gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
+  /// [slots, gates * width], gate by gate: the input's part, then as backward needs it.
+  TensorView<Scalar, 2, Space> gates;
   TensorView<Scalar, 2, Space> kept;       ///< [slots, width]
   TensorView<Scalar, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
 
@@ -60,7 +60,7 @@ struct Recurrent : detail::NotIncluded<Space> {};
 template <>
 struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>
-  using Pass = RecurrentPass<Scalar, HostSpace>;
+  using Pass = RecurrentPass<Scalar, HostSpace>;  ///< arguments that the steps share
 
   /// Computes step t of all sequences that have one. `state` becomes the next state, and is also the token's row of y;
   /// y is zero in padding. The state's part of the gates is `product`, the state times its weight, plus the bias. At

@@ -14,15 +14,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Scalar, int gates>
 struct RecurrentStep {
   Scalar gate[static_cast<std::size_t>(gates)];  ///< as backward needs them
-  Scalar kept, state;                            ///< number for the next step and for backward, and the new state
+  Scalar kept;                                   ///< number for the next step and for backward
+  Scalar state;                                  ///< the new state
 };
 /// Gradients of one step: of x and r, of the previous step's kept number, and of the previous state without the part
 /// through r.
 template <class Scalar, int gates>
 struct RecurrentGradients {
-  /// Gradients of the parts of x and of the state.
-  Scalar dx[static_cast<std::size_t>(gates)], dr[static_cast<std::size_t>(gates)];
-  Scalar dkept, dbefore;  ///< of the kept number and of the state before
+  Scalar dx[static_cast<std::size_t>(gates)];  ///< of the input's parts
+  Scalar dr[static_cast<std::size_t>(gates)];  ///< of the state's parts
+  Scalar dkept;                                ///< of the previous step's kept number
+  Scalar dbefore;                              ///< of the state before
 };
 
 /// i, f, g, o = s(x0 + r0), s(x1 + r1), tanh(x2 + r2), s(x3 + r3); c = f c' + i g; state = o tanh(c), where s is the
@@ -35,6 +37,7 @@ struct LstmCell {
   static constexpr bool parts_differ = false;  ///< whether the gradients of x and r differ
   static constexpr bool passes_state = false;  ///< whether the state also passes to the next one without r
 
+  /// Computes a step. `kept` is the previous step's number; the state before is not read.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] static constexpr RecurrentStep<Scalar, gates> forward(Scalar const (&x)[gates],
                                                                                           Scalar const (&r)[gates],
@@ -66,6 +69,7 @@ struct GruCell {
   static constexpr bool parts_differ = true;  ///< whether the gradients of x and r differ
   static constexpr bool passes_state = true;  ///< whether the state also passes to the next one without r
 
+  /// Computes a step. `before` is the state before; the kept number is not read.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] static constexpr RecurrentStep<Scalar, gates> forward(Scalar const (&x)[gates],
                                                                                           Scalar const (&r)[gates],
@@ -75,6 +79,7 @@ struct GruCell {
     Scalar const fresh = detail::tanh(x[2] + reset * r[2]);
     return {{reset, update, fresh}, r[2], fresh + update * (before - fresh)};
   }
+  /// Computes the gradients. `kept` is this step's number, and `before` the state before it; dkept is not read.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] static constexpr RecurrentGradients<Scalar, gates> backward(
       Scalar const (&gate)[gates], Scalar kept, Scalar, Scalar before, Scalar dstate, Scalar) noexcept {

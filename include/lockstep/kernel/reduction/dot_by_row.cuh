@@ -10,9 +10,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct DotByRow<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes z[r] = a[r] . b[r].
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> a, Matrix<Scalar const> b, Vector<Scalar> z);
 
+  /// Computes da[r] = dz[r] b[r], or adds it to da. For the gradient of b, swap a and b.
   template <class Scalar>
   static void backward(Stream stream, Vector<Scalar const> dz, Matrix<Scalar const> b, Matrix<Scalar> da, Write write);
 };

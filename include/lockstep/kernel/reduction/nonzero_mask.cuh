@@ -12,11 +12,13 @@ void nonzero_mask(memory::Stream<CudaSpace> stream, TensorView<Scalar, 1, CudaSp
 template <class Scalar>
 void load_nonzero_mask();
 
+/// Deprecated: use nonzero_mask().
 template <class Scalar>
 [[deprecated("kernel::nonzero_mask")]] void truth(memory::Stream<CudaSpace> stream,
                                                   TensorView<Scalar, 1, CudaSpace> x) {
   nonzero_mask(stream, x);
 }
+/// Deprecated: use load_nonzero_mask().
 template <class Scalar>
 [[deprecated("kernel::load_nonzero_mask")]] void load_truth() {
   load_nonzero_mask<Scalar>();

@@ -13,6 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Scalar>
 void sum_buffers(memory::Stream<CudaSpace> stream, std::span<Scalar* const> sources, Index size);
 
+/// Deprecated: use sum_buffers().
 template <class Scalar>
 [[deprecated("kernel::sum_buffers")]] void sum_into_first(memory::Stream<CudaSpace> stream,
                                                           std::span<Scalar* const> sources, Index size) {

@@ -33,7 +33,7 @@ struct SumOfSquares<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
   static void run_on_device(Stream stream, Vector<Scalar const> x, double* to);
 
-  static constexpr Index max_chunks = detail::SquaresMemory::max_chunks;
+  static constexpr Index max_chunks = detail::SquaresMemory::max_chunks;  ///< most chunks of an array
   /// Returns the number of elements of x whose squares are summed separately first. A caller with whole chunks of an
   /// arena can thus compute its part of the sum.
   template <class Scalar>
@@ -45,6 +45,7 @@ struct SumOfSquares<CudaSpace> : detail::KernelTypes<CudaSpace> {
   static void run_chunks(Stream stream, Vector<Scalar const> x, Index begin, Index end, double* sums);
   /// Computes the result of `run_on_device`, bit-identical, for an x whose chunks have these sums.
   static void reduce(Stream stream, double const* sums, Index chunks, double* to);
+  /// Deprecated: use reduce().
   [[deprecated("kernel::SumOfSquares::reduce")]] static void total(Stream stream, double const* sums, Index chunks,
                                                                    double* to) {
     reduce(stream, sums, chunks, to);

@@ -13,6 +13,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// Sum of the squares of an array, such as all gradients.
 template <class Space>
 struct SumOfSquares : detail::NotIncluded<Space> {};
 
@@ -40,6 +41,7 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
                          Index last, double* sums);
   /// Returns the result of `run`, bit-identical, for an x whose blocks have these sums.
   [[nodiscard]] static double reduce(std::span<double const> sums) noexcept;
+  /// Deprecated: use reduce().
   [[deprecated("kernel::SumOfSquares::reduce"), nodiscard]] static double total(std::span<double const> sums) noexcept {
     return reduce(sums);
   }

@@ -12,10 +12,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// vectors differ from the host's by rounding
 template <>
 struct SequenceOperation<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes z[s, c] = rule(x[s, c], by[r, c]) for each slot s of sequence r, including padding, or adds it to z.
   template <class Rule, class Scalar>
   static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar const> by,
                   Matrix<Scalar> z, Write write);
 
+  /// Computes dby[r, c] = the sum over the tokens s of sequence r of rule(dz[s, c], x[s, c]), or adds it to dby.
   template <class Rule, class Scalar>
   static void backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dz, Matrix<Scalar const> x,
                        Matrix<Scalar> dby, Write write);

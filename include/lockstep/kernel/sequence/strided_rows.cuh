@@ -8,9 +8,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
 struct StridedRows<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y[i] = x[i * stride + first].
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Index stride, Index first, Matrix<Scalar> y);
 
+  /// Computes dx[i * stride + first] = dy[i] and zero elsewhere, or adds it to dx.
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Index stride, Index first, Matrix<Scalar> dx,
                        Write write);
