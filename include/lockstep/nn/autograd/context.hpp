@@ -224,6 +224,8 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   detail::ContextParts<Scalar, Space> parts_;
 };
 
+/// @cond
+// Definitions that doxygen does not match with their declarations.
 template <class Scalar, class Space>
 Context<Scalar, Space>::Context(Stream stream) : parts_{.stream = stream} {
   if constexpr (std::is_same_v<Scalar, bfloat16> && Space::host_accessible)
@@ -310,5 +312,6 @@ auto Context<Scalar, Space>::saved_value(Variable<Rank> const& x) -> View<Rank> 
   }
   return {x.slot->value, x.value.extent};
 }
+/// @endcond
 
 }}}  // namespace lockstep::nn

@@ -28,13 +28,14 @@ class ChildVisitor {
   void operator()(std::string_view name, Child& child) const {
     f_(name, child);
   }
-  /// Rejects a child without a name.
+  /// Rejects a temporary child.
   template <class Child>
   requires(!std::is_lvalue_reference_v<Child>) void operator()(std::string_view, Child&&) const {
     static_assert(std::is_lvalue_reference_v<Child>,
                   "Lockstep: visit calls each(name, child) with a temporary object or a number: a child is a member of "
                   "the model, a layer or an nn::Parameter");
   }
+  /// Rejects a child without a name.
   template <class Child>
   void operator()(Child&&) const {
     static_assert(sizeof(Child) == 0,

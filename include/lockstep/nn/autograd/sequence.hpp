@@ -40,17 +40,19 @@ template <class Scalar, int Rank, class Space>
 
 }  // namespace detail
 
-/// Rejects operators at compile time and names the functions that add, subtract and multiply activations.
+/// Rejects the operator at compile time: the message names nn::add.
 template <class Scalar, class Space>
 Sequence<Scalar, Space> operator+(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
   return x;
 }
+/// Rejects the operator at compile time: the message names nn::subtract.
 template <class Scalar, class Space>
 Sequence<Scalar, Space> operator-(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are subtracted by nn::subtract(context, x, y)");
   return x;
 }
+/// Rejects the operator at compile time: the message names nn::multiply.
 template <class Scalar, class Space>
 Sequence<Scalar, Space> operator*(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are multiplied by nn::multiply(context, x, y)");

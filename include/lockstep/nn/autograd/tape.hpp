@@ -29,8 +29,9 @@ class Tape {
   };
   /// State of a tape to rewind to.
   struct Mark {
-    memory::Scratch<>::Mark memory;   ///< place in the memory
-    std::size_t entries, recomputes;  ///< numbers of closures
+    memory::Scratch<>::Mark memory;  ///< place in the memory
+    std::size_t entries;             ///< number of closures of backward
+    std::size_t recomputes;          ///< number of closures that recompute values
   };
 
   /// Returns a new object in the tape's memory, valid until the tape is rewound.

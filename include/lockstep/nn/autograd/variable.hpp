@@ -68,17 +68,19 @@ struct Variable {
 template <class Context, int Rank>
 using VariableOf = Variable<typename Context::Scalar, Rank, typename Context::Space>;
 
-/// Rejects operators at compile time and names the functions that add, subtract and multiply activations.
+/// Rejects the operator at compile time: the message names nn::add.
 template <class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> operator+(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
   return x;
 }
+/// Rejects the operator at compile time: the message names nn::subtract.
 template <class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> operator-(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are subtracted by nn::subtract(context, x, y)");
   return x;
 }
+/// Rejects the operator at compile time: the message names nn::multiply.
 template <class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> operator*(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are multiplied by nn::multiply(context, x, y)");
@@ -92,7 +94,7 @@ template <class Scalar, int Rank, class Space, class Copy>
   return {copy(x.value), nullptr};
 }
 
-/// Calls `copied` by its former name.
+/// Deprecated: use copied().
 template <class Prediction, class Copy>
 requires requires(Prediction const& prediction, Copy const& copy) { copied(prediction, copy); }
 [[deprecated("nn::copied"), nodiscard]] auto moved(Prediction const& prediction, Copy const& copy) {

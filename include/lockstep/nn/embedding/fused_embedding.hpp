@@ -21,6 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Norm;
 using kernel::PositionUnit;
+/// Deprecated: use PositionUnit.
 using Counted [[deprecated("nn::PositionUnit")]] = PositionUnit;
 
 /// First layer of a model on sequences, in one pass: looks ids up, assembles segments, adds positions and types,

@@ -156,9 +156,10 @@ template <class Target, class Factors>
 [[nodiscard]] WeightedTarget<Target, Factors> weighted(Target const& target, Factors const& factors) {
   return {target, factors};
 }
-/// Former names, for one version.
+/// Deprecated: use WeightedTarget.
 template <class Target, class Factors>
 using Weighed [[deprecated("nn::WeightedTarget")]] = WeightedTarget<Target, Factors>;
+/// Deprecated: use weighted().
 template <class Target, class Factors>
 [[deprecated("nn::weighted"), nodiscard]] WeightedTarget<Target, Factors> weighed(Target const& target,
                                                                                   Factors const& factors) {

@@ -16,6 +16,7 @@ struct Named {
   char const* name;  ///< prefix of its parameters; must outlive the layer
   Layer layer;       ///< layer, or function of context and x
 };
+/// Takes the type of the layer from the second argument.
 template <class Layer>
 Named(char const*, Layer) -> Named<Layer>;
 

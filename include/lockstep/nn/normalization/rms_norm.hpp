@@ -41,7 +41,8 @@ class RMSNorm : public detail::RowNorm<RMSNorm> {
   /// Result of `add_and_normalize`: the residual stream for the next addition, and its norm for the next part.
   template <class Context>
   struct SumAndNorm {
-    SequenceOf<Context> sum, normalized;  ///< both in the shape of x
+    SequenceOf<Context> sum;         ///< residual stream, in the shape of x
+    SequenceOf<Context> normalized;  ///< norm of `sum`, in the shape of x
   };
 
   /// Computes sum = x + dropout(added) and the norm of sum, in one pass over memory.

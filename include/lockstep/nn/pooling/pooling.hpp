@@ -25,6 +25,7 @@ template <class Context, detail::NotSequence<Context> Input>
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> sum_pool(Context& context, SequenceOf<Context> const& x);
+/// Rejects an input that is no Sequence at compile time.
 template <class Context, detail::NotSequence<Context> Input>
 [[nodiscard]] VariableOf<Context, 2> sum_pool(Context& context, Input const& x) {
   return sum_pool(context, detail::reject_non_sequence<Context>(x));
@@ -78,6 +79,7 @@ template <class Context, detail::NotSequence<Context> Input>
 
 /// Rejects calls without the context in front at compile time.
 auto mean_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front at compile time.
 auto sum_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn
