@@ -38,7 +38,7 @@ enum class OnSignal {
   /// The first SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU requests a stop by `World::stop_request`. SIGINT or a
   /// further signal ends the run at once.
   request_stop,
-  ask [[deprecated("OnSignal::request_stop")]] = request_stop,
+  ask [[deprecated("OnSignal::request_stop")]] = request_stop,  ///< deprecated: use request_stop
 };
 
 /// Options of `run`.

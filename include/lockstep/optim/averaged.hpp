@@ -65,14 +65,17 @@ struct Averaged : Base {
     }
   }
 };
+/// Takes the type of the optimizer from the first argument.
 template <class Base>
 Averaged(Base) -> Averaged<Base>;
+/// Takes the type of the optimizer from the first argument.
 template <class Base>
 Averaged(Base, double) -> Averaged<Base>;
 
 /// Whether an optimizer keeps averages, as its last state.
 template <class Base>
 inline constexpr bool averages = false;
+/// Whether this optimizer keeps averages: its own member says so.
 template <class Base>
 requires requires { Base::averages; }
 inline constexpr bool averages<Base> = Base::averages;

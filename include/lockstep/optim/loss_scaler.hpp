@@ -18,7 +18,8 @@ struct LossScaler {
   double backoff = 0.5;          ///< factor, below 1
   Index growth_interval = 2000;  ///< successful steps in a row after which the scale grows
 
-  static constexpr float least = 1, most = 0x1p64f;  ///< limits of the scale
+  static constexpr float least = 1;       ///< smallest scale
+  static constexpr float most = 0x1p64f;  ///< largest scale
 
   /// Plain data that a device can change in place. A scale of 0 means no scaling.
   struct State {

@@ -8,8 +8,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 enum class UntouchedRows {
   update,  ///< as with a gradient of zero: moments shrink, values follow them and decay; equal to dense gradients
   skip,    ///< none: much faster for large tables, a different algorithm (PyTorch's SparseAdam)
-  follow [[deprecated("UntouchedRows::update")]] = update,
-  stay [[deprecated("UntouchedRows::skip")]] = skip,
+  follow [[deprecated("UntouchedRows::update")]] = update,  ///< deprecated: use update
+  stay [[deprecated("UntouchedRows::skip")]] = skip,        ///< deprecated: use skip
 };
 
 /// Returns whether an optimizer's step leaves all untouched rows unchanged.

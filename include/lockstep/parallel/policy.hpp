@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 enum class MatmulPrecision {
   float32,  ///< factors are floats
   tf32,     ///< factors are rounded to TF32, which has 10 bits of fraction; sums are float: several times faster
-  exact [[deprecated("float32")]] = float32,
+  exact [[deprecated("float32")]] = float32,  ///< deprecated: use float32
 };
 
 /// Kernels of a GPU that compute attention in 16 bits.

@@ -59,8 +59,10 @@ struct CollectiveCost {
 
   /// Copies of bits and of a list between host and device, and the list itself: two round trips of a device.
   static constexpr double list_seconds = 30e-6;
-  static constexpr std::size_t small = 4 << 10, large = 1 << 20;  ///< bytes that `measure` reduces
-  static constexpr std::size_t min_bucket_bytes = 1 << 20, max_bucket_bytes = 32 << 20;  ///< limits of bucket_bytes()
+  static constexpr std::size_t small = 4 << 10;              ///< bytes of the small all-reduce of `measure`
+  static constexpr std::size_t large = 1 << 20;              ///< bytes of the large all-reduce of `measure`
+  static constexpr std::size_t min_bucket_bytes = 1 << 20;   ///< lower limit of bucket_bytes()
+  static constexpr std::size_t max_bucket_bytes = 32 << 20;  ///< upper limit of bucket_bytes()
 };
 
 }}}  // namespace lockstep::parallel

@@ -67,8 +67,9 @@ class GradientBuckets {
   [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
   /// Returns how many buckets have been started.
   [[nodiscard]] std::size_t started() const noexcept { return next_; }
-  /// Returns bucket i's range of the arena (range_of), and this rank's range of its sum (own_range_of).
+  /// Returns bucket i's range of the arena, in elements.
   [[nodiscard]] detail::ArenaPart range_of(std::size_t i) const noexcept;
+  /// Returns the range of bucket i whose sum this rank gets: all of it, or a part with a sharded optimizer.
   [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
   /// Returns bucket i's operation, for a caller that starts it later than `fill` reported it. It is ready at `now`.
   [[nodiscard]] comm::CollectiveOperation& ready_operation(std::size_t i, double now) noexcept;

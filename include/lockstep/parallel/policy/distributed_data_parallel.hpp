@@ -507,8 +507,10 @@ struct DistributedDataParallel {
     std::vector<BucketTimes> times_;
   };
 };
+/// Takes the type of the communicator from the first argument.
 template <class Candidate, class... Option>
 DistributedDataParallel(Candidate, Option...) -> DistributedDataParallel<detail::CommunicatorOrNone<Candidate>>;
+/// Arguments without a communicator, which DistributedDataParallel rejects.
 DistributedDataParallel()->DistributedDataParallel<detail::NoCommunicator>;  // selects the static_assert above
 
 }}}  // namespace lockstep::parallel

@@ -41,12 +41,16 @@ struct OnCuda : Policy {
   template <class Model, class Optimizer>
   using Session = typename Policy::template Session<Model, Optimizer, Space>;
 };
+/// Takes the type of the policy from the first argument.
 template <class Policy>
 OnCuda(Policy) -> OnCuda<Policy>;
+/// Takes the type of the policy from the first argument.
 template <class Policy>
 OnCuda(Policy, std::vector<int>) -> OnCuda<Policy>;
+/// Takes the type of the policy from the first argument.
 template <class Policy>
 OnCuda(Policy, std::vector<int>, MatmulPrecision) -> OnCuda<Policy>;
+/// Takes the type of the policy from the first argument.
 template <class Policy>
 OnCuda(Policy, std::vector<int>, MatmulPrecision, AttentionKernels) -> OnCuda<Policy>;
 

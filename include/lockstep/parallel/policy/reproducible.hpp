@@ -28,7 +28,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
          std::to_string(std::min(shards, nearest(devices)));
 }
 
-/// Former name of `shard_count_error`, until the next version.
+/// Deprecated: use shard_count_error().
 [[nodiscard, deprecated("parallel::shard_count_error")]] inline std::string why_not_dealt(int shards, int devices) {
   return shard_count_error(shards, devices);
 }
@@ -77,8 +77,10 @@ struct Reproducible : Policy {
     return place;
   }
 };
+/// Takes the type of the policy from the first argument.
 template <class Policy>
 Reproducible(Policy) -> Reproducible<Policy>;
+/// Takes the type of the policy from the first argument.
 template <class Policy>
 Reproducible(Policy, int) -> Reproducible<Policy>;
 
