@@ -31,19 +31,21 @@ enum class Agreement {
 
 /// A saved run as a row of a comparison with others.
 struct ComparedRun {
-  std::string name;                         ///< name of its directory
-  std::string parallel;                     ///< "single", "dp" or "ddp"
-  Index ranks = 1, devices = 1, steps = 0;  ///< ranks, devices of each, optimizer steps
-  Index shards = 1;                         ///< shards of each micro-step; runs with equal shards are bit-identical
-  StepProfile profile;                      ///< speed and phases
-  double training_seconds = 0;              ///< seconds of the steps, without evaluations and start-up
-  bool has_evaluation = true;               ///< whether the run was evaluated
-  double loss = 0;                          ///< loss of the last evaluation; nan if it is not a number, or without one
-  std::string metric = "accuracy";          ///< first metric of the evaluation, accuracy if it has that
-  double metric_value = std::nan("");       ///< nan if the evaluation has no metric
-  Index evaluated = 0;                      ///< samples of the last evaluation; 0: unknown
-  std::string parameters_sha256;            ///< of the final parameters
-  std::vector<double> device_bytes;         ///< peak memory of each device, in order
+  std::string name;                    ///< name of its directory
+  std::string parallel;                ///< "single", "dp" or "ddp"
+  Index ranks = 1;                     ///< number of ranks
+  Index devices = 1;                   ///< devices of each rank
+  Index steps = 0;                     ///< optimizer steps
+  Index shards = 1;                    ///< shards of each micro-step; runs with equal shards are bit-identical
+  StepProfile profile;                 ///< speed and phases
+  double training_seconds = 0;         ///< seconds of the steps, without evaluations and start-up
+  bool has_evaluation = true;          ///< whether the run was evaluated
+  double loss = 0;                     ///< loss of the last evaluation; nan if it is not a number, or without one
+  std::string metric = "accuracy";     ///< first metric of the evaluation, accuracy if it has that
+  double metric_value = std::nan("");  ///< nan if the evaluation has no metric
+  Index evaluated = 0;                 ///< samples of the last evaluation; 0: unknown
+  std::string parameters_sha256;       ///< of the final parameters
+  std::vector<double> device_bytes;    ///< peak memory of each device, in order
   std::map<std::string, std::string> settings;  ///< settings that decide what is learned, by name
 
   /// Reads a run from its --save-dir.

@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Reasons for which the steps of a run on CPUs take longer than their arithmetic.
 enum class Cause {
-  none,
+  none,              ///< no time is lost
   slow_data,         ///< batches come too slowly
   lock_contention,   ///< loader threads wait for each other's locks
   slow_rank,         ///< the others wait for one rank

@@ -44,6 +44,7 @@ class SavedRun {
     return with_file_name([&] { return f(json_); });
   }
 
+  /// Returns speed and phases of the run, as run.json has them.   @throws DataError for a missing value
   [[nodiscard]] StepProfile profile() const;
 
   /// Returns the measured work of each rank or device in a step.

@@ -17,7 +17,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 /// Report of a workload on more ranks over a fabric. All values are predictions.
 class ScalingReport {
  public:
-  static constexpr double efficient_factor = 1.5, useful_factor = 1.05;  ///< factors of samples per second
+  /// Factor of samples per second that an efficient doubling of the ranks gives.
+  static constexpr double efficient_factor = 1.5;
+  /// Factor of samples per second from which on more ranks are useful.
+  static constexpr double useful_factor = 1.05;
 
   /// @param ranks numbers of ranks to predict, ascending
   ScalingReport(Workload work, Fabric const& fabric, std::vector<Index> const& ranks);

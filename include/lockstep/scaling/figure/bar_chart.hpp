@@ -21,8 +21,9 @@ struct Bar {
 
 /// Bars of one kind, one for each category.
 struct BarSeries {
-  std::string name, color;  ///< legend, and color as "#rrggbb"
-  std::vector<Bar> bars;    ///< one for each category
+  std::string name;       ///< legend
+  std::string color;      ///< as "#rrggbb"
+  std::vector<Bar> bars;  ///< one for each category
 };
 
 /// Line across a chart.
@@ -33,10 +34,15 @@ struct ReferenceLine {
 
 /// Chart of bars by category, next to each other or stacked, from zero on.
 struct BarChart {
-  /// Bars of a category, next to each other or on top of each other.
-  enum class Layout { grouped, stacked };
+  /// Places of the bars of a category.
+  enum class Layout {
+    grouped,  ///< next to each other
+    stacked,  ///< on top of each other
+  };
 
-  std::string title, x_title, y_title;       ///< above the chart and at its axes
+  std::string title;                         ///< above the chart
+  std::string x_title;                       ///< at the x axis
+  std::string y_title;                       ///< at the y axis
   std::vector<std::string> categories = {};  ///< labels on the x axis
   std::vector<BarSeries> series = {};        ///< in the order of the legend
   Layout layout = Layout::grouped;           ///< of the bars of a category

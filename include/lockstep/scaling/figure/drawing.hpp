@@ -14,12 +14,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Position in pixels from the left upper corner of a drawing.
 struct Point {
-  double x = 0, y = 0;  ///< y grows downwards
+  double x = 0;  ///< grows to the right
+  double y = 0;  ///< grows downwards
 };
 
 /// Rectangle in pixels.
 struct Box {
-  double x = 0, y = 0, width = 0, height = 0;  ///< left upper corner and extents
+  double x = 0;       ///< left edge
+  double y = 0;       ///< upper edge
+  double width = 0;   ///< extent to the right
+  double height = 0;  ///< extent downwards
 
   [[nodiscard]] double right() const noexcept { return x + width; }    ///< right edge
   [[nodiscard]] double bottom() const noexcept { return y + height; }  ///< lower edge
@@ -28,7 +32,11 @@ struct Box {
 /// Line of a shape.
 struct Stroke {
   /// Pattern of the line.
-  enum class Dash { solid, dashed, dotted };
+  enum class Dash {
+    solid,   ///< without gaps
+    dashed,  ///< long parts
+    dotted,  ///< short parts
+  };
 
   std::string color = "#000000";  ///< "#rrggbb"
   double width = 1;               ///< in pixels; 0: no line
@@ -38,11 +46,21 @@ struct Stroke {
 /// Font and position of a line of text. A text is vertically centered at its point.
 struct TextStyle {
   /// Part of the text that is at its point.
-  enum class Anchor { start, middle, end };
+  enum class Anchor {
+    start,   ///< its beginning
+    middle,  ///< its middle
+    end,     ///< its end
+  };
   /// Weight of the font.
-  enum class Weight { normal, bold };
-  /// Direction of the text; `up` reads from bottom to top.
-  enum class Direction { across, up };
+  enum class Weight {
+    normal,  ///< the font's own
+    bold,    ///< thicker
+  };
+  /// Direction of the text.
+  enum class Direction {
+    across,  ///< from left to right
+    up,      ///< from bottom to top
+  };
 
   double size = 12;                         ///< height of the font in pixels
   Anchor anchor = Anchor::start;            ///< horizontal alignment

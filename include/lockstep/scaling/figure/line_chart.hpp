@@ -7,9 +7,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
-/// Point of a line chart, with half the length of its error bar.
+/// Point of a line chart.
 struct LinePoint {
-  double x = 0, y = 0, spread = 0;  ///< number of devices, value, half an error bar (0: none)
+  double x = 0;       ///< number of devices
+  double y = 0;       ///< value
+  double spread = 0;  ///< half the length of the error bar; 0: none
 };
 
 /// Points that belong together.
@@ -22,7 +24,8 @@ struct LineSeries {
     both,           ///< markers on a line
   };
 
-  std::string name, color;                  ///< legend, and color as "#rrggbb"
+  std::string name;                         ///< legend
+  std::string color;                        ///< as "#rrggbb"
   std::vector<LinePoint> points;            ///< by ascending x
   Form form = Form::both;                   ///< of the points
   Stroke::Dash dash = Stroke::Dash::solid;  ///< of the line
@@ -36,7 +39,9 @@ struct LineChart {
     logarithmic,  ///< powers of two
   };
 
-  std::string title, x_title, y_title;  ///< above the chart and at its axes
+  std::string title;                    ///< above the chart
+  std::string x_title;                  ///< at the x axis
+  std::string y_title;                  ///< at the y axis
   std::vector<LineSeries> series = {};  ///< in the order of the legend
   Values values = Values::linear;       ///< scale of the y axis
 

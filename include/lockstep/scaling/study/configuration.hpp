@@ -24,13 +24,16 @@ struct Configuration {
   Index failed = 0;                 ///< runs that failed
   std::string message = {};         ///< of the last failure
 
-  StepProfile profile = {};  ///< mean
-  /// without warm-up epochs and evaluations
-  Statistic epoch_seconds = {}, samples_per_second = {}, training_seconds = {};
-  Statistic metric = {}, loss = {};                                       ///< of the last evaluation
+  StepProfile profile = {};           ///< mean
+  Statistic epoch_seconds = {};       ///< duration of an epoch, without warm-up epochs and evaluations
+  Statistic samples_per_second = {};  ///< without warm-up epochs and evaluations
+  Statistic training_seconds = {};    ///< of the steps, without evaluations and start-up
+  Statistic metric = {};              ///< of the last evaluation
+  Statistic loss = {};                ///< of the last evaluation
   double first_device_bytes = std::numeric_limits<double>::quiet_NaN();   ///< peak memory; nan: unknown
   double other_devices_bytes = std::numeric_limits<double>::quiet_NaN();  ///< the largest
-  Statistic speed_up = {}, efficiency = {};                               ///< over the baseline
+  Statistic speed_up = {};                                                ///< over the baseline
+  Statistic efficiency = {};                                              ///< speed-up as a fraction of the ideal one
 
   /// Returns the mean of runs of one configuration.
   [[nodiscard]] static Configuration of(std::vector<StudyRun> runs);

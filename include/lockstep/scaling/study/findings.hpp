@@ -17,10 +17,14 @@ struct Finding {
     nothing,  ///< nothing to do
   };
 
-  Kind kind = Kind::advice;  ///< of this finding
-  double gain = 0;           ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
-  bool predicted = false;    ///< the gain is a prediction, or an upper bound
-  std::string group, finding, cause, evidence, recommendation;  ///< texts for the report; `group` is a title
+  Kind kind = Kind::advice;    ///< of this finding
+  double gain = 0;             ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
+  bool predicted = false;      ///< the gain is a prediction, or an upper bound
+  std::string group;           ///< title of the group
+  std::string finding;         ///< sentence for the report
+  std::string cause;           ///< sentence; may be empty
+  std::string evidence;        ///< sentence with the measured values; may be empty
+  std::string recommendation;  ///< what to do
 };
 
 /// Returns the findings of all groups: errors first, then by gain.

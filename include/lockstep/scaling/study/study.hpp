@@ -14,10 +14,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Settings of a report on saved runs.
 struct StudyOptions {
-  Index warmup_epochs = 0;                              ///< first epochs that times and rates leave out
-  std::vector<std::string> datasets = {};               ///< names of the data to report on; empty: all
-  Link link = Link::automatic;                          ///< of predictions
-  std::optional<double> alpha_us = {}, beta_gb_s = {};  ///< latency and bandwidth of that link; unset: from its kind
+  Index warmup_epochs = 0;                 ///< first epochs that times and rates leave out
+  std::vector<std::string> datasets = {};  ///< names of the data to report on; empty: all
+  Link link = Link::automatic;             ///< of predictions
+  std::optional<double> alpha_us = {};     ///< latency of that link in microseconds; unset: from its kind
+  std::optional<double> beta_gb_s = {};    ///< bandwidth of that link in GB/s; unset: from its kind
 };
 
 /// Origin of the speed of one device.

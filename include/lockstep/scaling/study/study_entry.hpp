@@ -13,10 +13,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 /// NAME.entry.json, so that a failed or unfinished run is known, too.
 struct StudyEntry {
   /// State of the run.
-  enum class State { planned, running, finished, failed };
+  enum class State {
+    planned,   ///< not started
+    running,   ///< started, and not known to have ended
+    finished,  ///< ended with a result
+    failed,    ///< ended without one
+  };
 
   std::string name;                       ///< of the run's folder
-  std::string example, parallel;          ///< program and policy
+  std::string example;                    ///< name of the program
+  std::string parallel;                   ///< "single", "dp" or "ddp"
   Index devices = 1;                      ///< ranks x devices of each
   std::optional<Index> batch_size = {};   ///< per device; empty: the trainer's own
   std::string data = {};                  ///< as given with --data; empty: the trainer's own

@@ -20,20 +20,23 @@ namespace detail {
 
 /// A saved run of a study.
 struct StudyRun {
-  std::string directory;                            ///< its --save-dir
-  std::string example, backend, engine, precision;  ///< as in run.json
-  std::string data;                                 ///< path of the training data; empty: the trainer's own
-  std::string dataset;                              ///< name of the training data, for people
-  Index parameters = 0;                             ///< of the model
-  Index batch = 0;                                  ///< samples of a batch, see `batch_is_global`
-  bool batch_is_global = false;                     ///< over all devices (--global-batch-size), instead of for each
-  Index repeat = 0;                                 ///< value of --seed; runs of one seed are compared bit by bit
-  ComparedRun run = {};                             ///< its rate is without the warm-up epochs
-  std::optional<Workload> workload = {};            ///< for predictions; empty if no step was timed
-  std::vector<double> epoch_seconds = {};           ///< without the warm-up epochs
-  Index left_out_epochs = 0;                        ///< warm-up epochs that are left out
-  Index unread_lines = 0;                           ///< lines of the log that could not be read
-  std::optional<StudyEntry> entry = {};             ///< if a study made the run
+  std::string directory;                   ///< its --save-dir
+  std::string example;                     ///< name of the program, as in run.json
+  std::string backend;                     ///< "host" or "cuda", as in run.json
+  std::string engine;                      ///< engine between ranks, as in run.json
+  std::string precision;                   ///< of activations, as in run.json
+  std::string data;                        ///< path of the training data; empty: the trainer's own
+  std::string dataset;                     ///< name of the training data, for people
+  Index parameters = 0;                    ///< of the model
+  Index batch = 0;                         ///< samples of a batch, see `batch_is_global`
+  bool batch_is_global = false;            ///< over all devices (--global-batch-size), instead of for each
+  Index repeat = 0;                        ///< value of --seed; runs of one seed are compared bit by bit
+  ComparedRun run = {};                    ///< its rate is without the warm-up epochs
+  std::optional<Workload> workload = {};   ///< for predictions; empty if no step was timed
+  std::vector<double> epoch_seconds = {};  ///< without the warm-up epochs
+  Index left_out_epochs = 0;               ///< warm-up epochs that are left out
+  Index unread_lines = 0;                  ///< lines of the log that could not be read
+  std::optional<StudyEntry> entry = {};    ///< if a study made the run
 
   /// Reads a finished run.
   /// @param warmup_epochs first epochs that epoch times and rates leave out, if at least one epoch is left
@@ -50,7 +53,8 @@ struct StudyRun {
 
 /// A run without a result, and the known facts about it.
 struct MissingRun {
-  std::string name, directory;           ///< of its folder, and its path
+  std::string name;                      ///< of its folder
+  std::string directory;                 ///< path of its folder
   std::string reason;                    ///< sentence: message of a failure, or what can be read of the run
   std::optional<StudyEntry> entry = {};  ///< if a study made the run
   bool failed = false;                   ///< ended with an error; else unfinished or unreadable

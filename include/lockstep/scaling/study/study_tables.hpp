@@ -12,7 +12,11 @@ struct StudyTable {
   /// Row of a table, and whether its values were measured or predicted.
   struct Row {
     /// Origin of a row.
-    enum class Kind { measured, predicted, failed };
+    enum class Kind {
+      measured,   ///< from runs
+      predicted,  ///< prediction
+      failed,     ///< no result
+    };
 
     std::vector<std::string> cells;  ///< as many as `header`
     Kind kind = Kind::measured;      ///< of this row
