@@ -80,8 +80,11 @@ struct Progress {
   static constexpr int version = 1;                         ///< of the format
   static constexpr char const* key = "lockstep.progress";   ///< key in the file's metadata
   static constexpr Index max_total_steps = Index{1} << 48;  ///< upper bound of any run
-  /// Values whose names share the part before the first dot, as "confusion.0.1" does, belong to one metric.
-  static constexpr Index max_earlier_values = 16, max_values = Index{1} << 18;
+  /// Largest number of values of a metric that earlier evaluations keep. Values whose names share the part before the
+  /// first dot, as "confusion.0.1" does, belong to one metric.
+  static constexpr Index max_earlier_values = 16;
+  /// Largest number of values of a metric that the last and the best evaluation keep.
+  static constexpr Index max_values = Index{1} << 18;
 
  private:
   [[nodiscard]] static EvaluationReport read_evaluation(json::Value const& value);

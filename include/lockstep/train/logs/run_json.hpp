@@ -17,12 +17,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Labels of run.json in addition to the record of the run.
 struct RunLabels {
-  std::string example = {};               ///< name of the program
-  std::string backend = "host";           ///< "host" or "cuda"
-  std::string parameters_sha256 = {};     ///< of the final parameters
-  std::string bound = {}, summary = {};   ///< the bottleneck of the run, as a word and as a sentence
-  std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
-  std::vector<std::string> command = {};  ///< command line of the run, by word
+  std::string example = {};                                        ///< name of the program
+  std::string backend = "host";                                    ///< "host" or "cuda"
+  std::string parameters_sha256 = {};                              ///< of the final parameters
+  std::string bound = {};                                          ///< the bottleneck of the run, as a word
+  std::string summary = {};                                        ///< the bottleneck of the run, as a sentence
+  std::string precision = "fp32";                                  ///< of activations: "fp32", "bf16" or "fp16"
+  std::vector<std::string> command = {};                           ///< command line of the run, by word
   std::vector<std::pair<std::string, std::string>> settings = {};  ///< settings such as {"lr", "0.001"}
   std::vector<std::string> strings = {};  ///< names of settings that are strings, also if they look like numbers
   std::string cause = {};                 ///< of lost time, by name; empty: not looked for

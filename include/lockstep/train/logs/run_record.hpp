@@ -46,7 +46,8 @@ struct Startup {
 /// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
 /// metrics are of all ranks.
 struct RunRecord : parallel::DistributedOptions {
-  std::string parallel, engine;       ///< names of the policy and of the engine
+  std::string parallel;               ///< name of the policy
+  std::string engine;                 ///< name of the engine
   int world_size = 1;                 ///< number of ranks
   int devices = 1;                    ///< of this process
   int threads = 1;                    ///< per device

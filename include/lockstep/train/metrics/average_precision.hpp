@@ -17,6 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Label>
 class AveragePrecision {
  public:
+  /// @param label member that is 0 or another number
   explicit AveragePrecision(Label Sample::*label) : label_(label) {}
 
   /// Counts one batch.
@@ -27,11 +28,13 @@ class AveragePrecision {
   void add(Prediction const& prediction, Batch const& batch) {
     logits_.add("AveragePrecision", prediction, batch[label_]);
   }
+  /// Returns counts of logits by bfloat16 value and label.
   [[nodiscard]] std::span<double> totals() noexcept { return logits_.totals(); }
   /// Returns the logits as bytes, for `add_samples` of a metric of another device or rank.
   [[nodiscard]] std::string samples() const { return logits_.samples(); }
   /// Adds the logits of another metric, which do not count in the totals: these add up apart.
   void add_samples(std::string_view bytes) { logits_.add_samples(bytes); }
+  /// Returns the average precision in [0, 1]; 0 without a label other than 0.
   [[nodiscard]] double value() const {
     auto const counts = logits_.counts();
     double zeros = counts[0], others = counts[1], sum = 0;  // zeros, others: whose logit is at least the group's
@@ -42,6 +45,7 @@ class AveragePrecision {
     });
     return counts[1] > 0 ? sum / counts[1] : 0;
   }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "average_precision"; }
 
  private:

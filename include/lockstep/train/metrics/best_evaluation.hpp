@@ -11,7 +11,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Best value of a metric.
-enum class BestValue { largest, smallest };
+enum class BestValue {
+  largest,   ///< as for accuracy
+  smallest,  ///< as for errors
+};
 
 /// Finds the best evaluation of a run: the one with the smallest loss, or with a metric's best value. The first of
 /// equal values wins. An evaluation whose loss or value is NaN or infinite is never the best.

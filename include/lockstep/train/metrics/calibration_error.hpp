@@ -24,7 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Label>
 class CalibrationError {
  public:
-  static constexpr bool higher_is_better = false;
+  static constexpr bool higher_is_better = false;  ///< for best_by
 
   /// @throws ConfigError if `bins` is not in [1, 65536]
   explicit CalibrationError(Label Sample::*label, Index bins = 15) : label_(label) {
@@ -53,7 +53,9 @@ class CalibrationError {
                          totals_[3 * bin + 2] += label != decltype(label){} ? 1 : 0;
                        });
   }
+  /// Returns three totals per interval: samples, sum of probabilities, labels other than 0.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the error in [0, 1]; 0 without samples.
   [[nodiscard]] double value() const noexcept {
     double counted = 0, sum = 0;
     for (std::size_t i = 0; i < totals_.size(); i += 3) {
@@ -62,6 +64,7 @@ class CalibrationError {
     }
     return counted > 0 ? sum / counted : 0;
   }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "calibration_error"; }
 
  private:

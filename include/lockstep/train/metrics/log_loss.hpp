@@ -23,8 +23,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Label>
 class LogLoss {
  public:
-  static constexpr bool higher_is_better = false;
+  static constexpr bool higher_is_better = false;  ///< for best_by
 
+  /// @param label member of the samples
+  /// @param ignored label that does not count
   explicit LogLoss(Label Sample::*label, std::optional<Index> ignored = {}) : label_(label), ignored_(ignored) {}
 
   /// Counts one batch.
@@ -46,8 +48,11 @@ class LogLoss {
                          totals_[1] += 1;
                        });
   }
+  /// Returns the sum of the losses and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the mean in nats; 0 without samples.
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "log_loss"; }
 
  private:

@@ -17,6 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Sample, class Label>
 class MeanReciprocalRank {
  public:
+  /// @param label member of the samples
+  /// @param ignored label that does not count
   explicit MeanReciprocalRank(Label Sample::*label, std::optional<Index> ignored = {})
       : label_(label), ignored_(ignored) {}
 
@@ -34,8 +36,11 @@ class MeanReciprocalRank {
           totals_[1] += 1;
         });
   }
+  /// Returns the sum of the reciprocal ranks and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the mean in [0, 1]; 0 without samples.
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "mean_reciprocal_rank"; }
 
  private:

@@ -40,8 +40,11 @@ class Ndcg {
       totals_[1] += 1;
     });
   }
+  /// Returns the sum of the gains and the number of counted labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns the mean in [0, 1]; 0 without samples.
   [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns "ndcg_" and k.
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
 
  private:

@@ -81,6 +81,7 @@ struct Evaluation {
     return Evaluations<Evaluation>{*this, {}}.with(std::move(name), other);
   }
 };
+/// Takes the types of the loader and of the metrics from the arguments. Rejects an argument that is no metric.
 template <class Loader, class... Metrics>
 Evaluation(Loader&, Metrics...) -> Evaluation<Loader, typename detail::MetricOrNone<Metrics>::type...>;
 

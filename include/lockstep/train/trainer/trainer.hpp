@@ -123,6 +123,7 @@ class Trainer {
   void copy_parameters(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
     copy_parameters(other, {}, {}, share);
   }
+  /// Deprecated: use copy_parameters().
   template <class Other, class... Arguments>
   [[deprecated("copy_parameters")]] void take(Other const& other, Arguments const&... arguments) {
     copy_parameters(other, arguments...);
@@ -475,6 +476,8 @@ requires(!(nn::HasParameters<Model> && optim::Optimizer<Optimizer> && parallel::
       "see docs/reference/parallel.md");
 
  public:
+  /// @cond
+  // Members that prevent further errors.
   Trainer(Model const&, Optimizer const&, Policy const& = {}, std::uint64_t = 0) {}
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader&, Evaluation const& = {}, FitOptions const& = {}) {
@@ -493,8 +496,10 @@ requires(!(nn::HasParameters<Model> && optim::Optimizer<Optimizer> && parallel::
     return {};
   }
   void save(std::string const&) const {}
+  /// @endcond
 };
 
+/// Arguments without a policy, which Trainer rejects.
 template <class Model, class Optimizer>
 Trainer(Model, Optimizer) -> Trainer<Model, Optimizer, train::detail::NoPolicy>;
 
