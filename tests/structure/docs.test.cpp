@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "structure/source_tree.hpp"
@@ -41,6 +42,51 @@ TEST_CASE("source files named in pages exist") {
         CHECK_MESSAGE((exists((*at)[1]) || at->str().find("NAME") != std::string::npos), page, " names ", at->str());
   }
   CHECK(named > 30);
+}
+
+namespace {
+/// Returns whether a line of code that ends in `;` declares several variables: it has a comma outside brackets and
+/// strings.
+bool declares_several(std::string const& code) {
+  if (!code.ends_with(';')) return false;
+  int depth = 0;
+  bool quoted = false;
+  for (char const c : code) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (std::string_view("<({[").find(c) != std::string_view::npos) ++depth;
+    if (std::string_view(">)}]").find(c) != std::string_view::npos) --depth;
+    if (c == ',' && depth == 0) return true;
+  }
+  return false;
+}
+}  // namespace
+
+TEST_CASE("lines with several variables are found") {
+  for (char const* const bad : {"double x = 0, y = 0;", "std::pair<int, int> a, b;", "Index first{}, last{};"})
+    CHECK_MESSAGE(declares_several(bad), bad);
+  for (char const* const good : {"std::pair<int, int> a;", "char const* text = \"a, b\";", "float at(int i, int j);",
+                                 "enum Side { start, end };", "start,"})
+    CHECK_MESSAGE(!declares_several(good), good);
+}
+
+// The API reference gives such a docstring to the last variable only. `./dev check docs` finds members without one.
+TEST_CASE("a docstring after a declaration documents one variable") {
+  int docstrings = 0;
+  for (auto const& header : library_headers()) {
+    if (is_detail(header)) continue;
+    int number = 0;
+    for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
+      ++number;
+      auto const at = line.find("///<");
+      if (at == std::string::npos) continue;
+      ++docstrings;
+      auto const end = line.find_last_not_of(' ', at - 1);
+      CHECK_MESSAGE((end == std::string::npos || !declares_several(line.substr(0, end + 1))), header, ":", number,
+                    ": declare each variable on a line of its own: ", line);
+    }
+  }
+  CHECK(docstrings > 1000);
 }
 
 namespace {
