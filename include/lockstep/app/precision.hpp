@@ -27,7 +27,7 @@ enum class Precision {
   return precision == Precision::fp16 ? "fp16" : "fp32";
 }
 
-/// @throws ConfigError if only a GPU has this precision
+/// Checks that the backend computes in this precision.   @throws ConfigError if only a GPU has it
 inline void check_backend(Backend backend, Precision precision) {
   if (backend == Backend::host && precision == Precision::tf32)
     throw ConfigError(
@@ -35,7 +35,7 @@ inline void check_backend(Backend backend, Precision precision) {
         "cuda");
 }
 
-/// @throws ConfigError if gradients are sent as float16 without loss scaling
+/// Checks the format in which gradients are sent.   @throws ConfigError for float16 without loss scaling
 inline void check_wire(parallel::WireFormat wire, Precision precision) {
   if (wire == parallel::WireFormat::float16 && precision != Precision::fp16)
     throw ConfigError(std::string("--gradient-wire fp16 with --precision ") + name(precision) +
@@ -43,7 +43,7 @@ inline void check_wire(parallel::WireFormat wire, Precision precision) {
                       "--gradient-wire bf16");
 }
 
-/// @throws ConfigError if cuDNN is to compute attention, but has no kernels for this precision
+/// Checks the kernels of attention.   @throws ConfigError for cuDNN's if they do not compute in this precision
 inline void check_attention(parallel::AttentionKernels kernels, Precision precision) {
   if (kernels == parallel::AttentionKernels::cudnn && (precision == Precision::fp32 || precision == Precision::tf32))
     throw ConfigError(std::string("--attention-kernels cudnn with --precision ") + name(precision) +

@@ -24,6 +24,7 @@ struct DropoutMask {
   std::uint32_t dropped = 0;            ///< an element whose 16 bits are below this is dropped
   std::uint64_t const* step = nullptr;  ///< if not null, the key is mix(*step, key): see StepKey
 
+  /// Returns the mask that drops elements with this probability, rounded to a multiple of 1 / `steps`.
   /// @throws ConfigError unless 0 <= probability < 1
   [[nodiscard]] static DropoutMask of(std::uint64_t key, double probability) {
     expect<ConfigError>(probability >= 0 && probability < 1, [&] {

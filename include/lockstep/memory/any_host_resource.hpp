@@ -27,7 +27,7 @@ class AnyHostResource {
     if constexpr (!std::is_empty_v<Resource>) new (&state_) Resource(resource);
   }
 
-  /// @throws the resource's exceptions
+  /// Returns memory of the resource.   @throws the resource's exceptions
   [[nodiscard]] Block allocate(std::size_t bytes) const { return allocate_(state_, bytes); }
   /// Compares what both refer to.
   bool operator==(AnyHostResource const&) const = default;

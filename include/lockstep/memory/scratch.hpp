@@ -30,6 +30,7 @@ class Scratch {
   explicit Scratch(Resource resource = {}, std::size_t min_chunk_bytes = std::size_t{1} << 20)
       : resource_(std::move(resource)), min_chunk_bytes_(min_chunk_bytes) {}
 
+  /// Returns uninitialized memory, valid until a rewind.
   /// @throws std::bad_alloc (or the resource's exception) if a chunk cannot be allocated; taken memory stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
     if (bytes > max_bytes) throw std::bad_alloc();  // otherwise the sums below overflow

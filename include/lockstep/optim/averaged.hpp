@@ -41,7 +41,7 @@ struct Averaged : Base {
     optim::describe(static_cast<Base const&>(*this), each);
     each("decay of the average", decay);
   }
-  /// @throws ConfigError for a setting out of range
+  /// Checks the settings.   @throws ConfigError for a setting out of range
   void check() const {
     optim::check_settings(static_cast<Base const&>(*this));
     detail::expect_setting("Averaged", "decay", decay, 1);

@@ -44,7 +44,7 @@ struct LossScaler {
     return state;
   }
 
-  /// @throws ConfigError naming the first number that is out of its range
+  /// Checks the numbers.   @throws ConfigError naming the first number that is out of its range
   void check() const;
 };
 

@@ -41,7 +41,7 @@ struct SGD {
     each("untouched rows", static_cast<Index>(untouched_rows));
   }
 
-  /// @throws ConfigError for a setting out of range
+  /// Checks the settings.   @throws ConfigError for a setting out of range
   void check() const {
     detail::expect_setting(name(), "learning_rate", learning_rate);
     detail::expect_setting(name(), "momentum", momentum, 1);

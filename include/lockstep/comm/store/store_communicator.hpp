@@ -27,13 +27,14 @@ class StoreCommunicator {
   [[nodiscard]] char const* name() const noexcept { return launch::name(launch::Engine::store); }
   /// Returns zeroed host memory.
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
+  /// Starts an operation, which must live until it is complete. Never blocks.
   /// @throws ConfigError if no engine can run it
   void start(CollectiveOperation& operation) { self_->start(operation); }
   /// Sends and receives what is possible without waiting.
   void progress() { self_->progress(); }
-  /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
+  /// Waits until the operation is complete.   @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void wait(CollectiveOperation const& operation) { self_->wait(operation); }
-  /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
+  /// Waits until all operations are complete.   @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.   @collective
   [[nodiscard]] StoreCommunicator split(int color, int key) { return StoreCommunicator(self_->split(color, key)); }

@@ -245,6 +245,7 @@ class DataLoader {
   [[nodiscard]] std::string order_fingerprint() const {
     return data::order_fingerprint(static_cast<Index>(core_->dataset().size()), core_->order());
   }
+  /// Checks that this loader can resume from the state.
   /// @throws DataError if the state belongs to other data or another order
   [[gnu::cold]] void check(LoaderState const& state) const { detail::expect_state(state, samples(), fingerprint()); }
 

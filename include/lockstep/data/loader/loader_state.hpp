@@ -23,6 +23,7 @@ struct LoaderState {
   /// Returns one line of JSON, below 256 bytes.
   [[nodiscard]] std::string to_json() const;
 
+  /// Reads a string of `to_json`.
   /// @throws DataError if the string is not a state, or has another version; `where` names its origin
   [[nodiscard]] static LoaderState from_json(std::string_view text, std::string const& where = "LoaderState");
 

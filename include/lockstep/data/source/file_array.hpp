@@ -91,6 +91,7 @@ class FileArray {
   /// Returns the path of the file or archive.
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
 
+  /// Checks that members of type Value can hold the numbers. `who` names the member in the message.
   /// @throws DataError unless the numbers are of type Value or convert to Value without loss
   template <Number Value>
   void expect_type(std::string const& who) const {

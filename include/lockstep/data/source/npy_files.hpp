@@ -41,7 +41,7 @@ class NpyFiles {
   [[nodiscard]] Index size() const noexcept { return std::ssize(list_->paths); }
   /// Returns the path of file i of [0, size()).
   [[nodiscard]] std::string const& path(Index i) const noexcept { return list_->paths[static_cast<std::size_t>(i)]; }
-  /// @throws DataError if the file is missing or damaged
+  /// Returns the array in file i of [0, size()).   @throws DataError if the file is missing or damaged
   [[nodiscard]] FileArray array(Index i) const {
     auto const& mapped = list_->mapped;
     if (!mapped.empty() && mapped[static_cast<std::size_t>(i)]) return *mapped[static_cast<std::size_t>(i)];

@@ -63,7 +63,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// strings that change the content read from them, such as a seed that selects held-out texts.
 class TextSources {
  public:
-  /// @throws DataError if it cannot be opened, or is not a regular file
+  /// Adds a file.   @throws DataError if it cannot be opened, or is not a regular file
   void add_file(std::string const& path);
   /// Adds all files of a dataset.
   void add_files(LabelledFilesDataset const& files);

@@ -43,7 +43,7 @@ struct CrossEntropyOptions {
   std::optional<Index> ignored{};  ///< rows with this label, inside the classes or not, are ignored
   double factor = 1;               ///< of loss and gradient, not of the weight: for an auxiliary loss
 
-  /// @throws ShapeError unless each row of logits has a factor, or there are none
+  /// Checks the number of factors.   @throws ShapeError unless each row of logits has a factor, or there are none
   template <class Factors>
   static void check_factors(Factors const& factors, Extents<2> logits) {
     expect<ShapeError>(!factors.data || factors.size() == logits[0], [&] {
@@ -51,6 +51,7 @@ struct CrossEntropyOptions {
              " factors; each row of logits needs one, or leave them out";
     });
   }
+  /// Checks the options for this number of classes.
   /// @throws ShapeError for another number of weights
   /// @throws ConfigError for a smoothing outside [0, 1], or a weight that is negative or not finite
   void check(Index classes) const {

@@ -22,6 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 template <class Space>
 struct SoftCrossEntropy : detail::NotIncluded<Space> {};
 
+/// Checks the options and the numbers of logits, shares and factors.
 /// @throws ShapeError unless each logit has a share and each row a factor (or there are none), or for another number of
 /// class weights
 /// @throws ConfigError for a smoothing outside [0, 1], an invalid weight, or an ignored label

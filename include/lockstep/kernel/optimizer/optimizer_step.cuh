@@ -11,6 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
 template <>
 struct OptimizerStep<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Updates a slice by the optimizer's rule, as on the host.
   /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule);

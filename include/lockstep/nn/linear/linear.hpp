@@ -163,7 +163,7 @@ class Linear {
   void backward_through_gelu(Context& c, VariableOf<Context, 2> before,
                              TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const;
 
-  /// @throws ShapeError unless x has as many columns as this layer has inputs
+  /// Checks the extents of an input.   @throws ShapeError unless x has as many columns as this layer has inputs
   void check(Extents<2> x) const {
     expect<ShapeError>(x[1] == inputs(), [&] {
       return weight_.layer("Linear") + ": the input is " + to_string(x) + " and weight is " +

@@ -60,6 +60,7 @@ class GradientBuckets {
   /// Returns the number of elements of the next bucket, for buckets of `full` elements and `rest` remaining ones.
   [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept;
 
+  /// Marks all buckets as incomplete.
   /// @throws CommunicationError if an exception ended the previous step before its sums were complete
   void begin_step();
 

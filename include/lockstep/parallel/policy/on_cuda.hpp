@@ -21,6 +21,7 @@ struct OnCuda : Policy {
   MatmulPrecision matmul_precision = MatmulPrecision::float32;  ///< arithmetic of matrix products in float
   AttentionKernels attention = AttentionKernels::own;           ///< kernels of attention in 16 bits
 
+  /// Returns a local device's place: the policy's, with its GPU and this policy's settings.
   /// @throws CudaError with the driver's reason if there is no GPU
   template <class Where = CudaSpace>
   [[nodiscard]] Place place(int device) const {

@@ -74,6 +74,7 @@ struct Progress {
   /// have at most `max_earlier_values`. The last and the best evaluation also keep those of up to `max_values`: a
   /// matrix of each evaluation would soon exceed the largest header that readers of safetensors take.
   [[nodiscard]] std::string to_json(std::string_view best_by = "loss") const;
+  /// Reads a string of `to_json`.
   /// @throws DataError if the string is not a valid state, or has another version; `where` names its origin
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where);
 

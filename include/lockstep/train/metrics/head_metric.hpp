@@ -32,7 +32,7 @@ class HeadMetric {
         prefix_(std::string(head) + "_"),
         name_(prefix_ + metric_.name()) {}
 
-  /// @throws all that the metric throws
+  /// Counts one batch by the metric.   @throws all that the metric throws
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     metric_.add(std::invoke(part_, prediction), batch);

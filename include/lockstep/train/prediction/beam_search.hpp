@@ -23,7 +23,7 @@ struct BeamSearchOptions {
   Index max_length = 64;      ///< largest number of tokens of a hypothesis, end token included
   std::int32_t end = 2;       ///< token that ends a hypothesis
 
-  /// @throws ConfigError if a value is out of range
+  /// Checks the options.   @throws ConfigError if a value is out of range
   void check() const;
 };
 

@@ -23,7 +23,7 @@ struct DrawOptions {
   Index top_k = 0;         ///< draws among this many of the most likely tokens; 0: among all
   double top_p = 1;        ///< then among the fewest most likely tokens whose probabilities sum up to this share
 
-  /// @throws ConfigError for an option out of range
+  /// Checks the options.   @throws ConfigError for an option out of range
   void check() const {
     expect<ConfigError>(temperature >= 0 && std::isfinite(temperature) && top_k >= 0 && top_p > 0 && top_p <= 1, [&] {
       return "draw_token: temperature " + shortest(temperature) + ", top_k " + std::to_string(top_k) + ", top_p " +
