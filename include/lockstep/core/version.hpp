@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <version>
 
 /// The only definition of the version; CMake reads it from here.
 #define LOCKSTEP_VERSION_MAJOR 0
@@ -64,8 +65,14 @@
   LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_WAY, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, \
                       LOCKSTEP_ABI_SET, LOCKSTEP_ABI_CHECKS)
 
+#if !defined(__linux__)
+#error "Lockstep: it needs Linux"
+#endif
 #if __cplusplus < 202002L
 #error "Lockstep: it needs C++20: compile with -std=c++20 or later"
+#endif
+#if defined(_LIBCPP_VERSION) && _LIBCPP_VERSION < 200000  // it has no std::stop_token, nor from_chars of a double
+#error "Lockstep: it needs libc++ 20 or newer, or libstdc++: compile with -stdlib=libstdc++"
 #endif
 #if !defined(__cpp_exceptions) || !defined(__cpp_rtti)
 #error "Lockstep: it needs exceptions and type information: compile without -fno-exceptions and -fno-rtti"
