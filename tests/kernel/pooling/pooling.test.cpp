@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernel/values.hpp"
@@ -135,6 +136,48 @@ TEST_CASE_TEMPLATE("the first or the last token, and its gradient", T, float, do
             }
         }
       }
+}
+
+TEST_CASE_TEMPLATE("the first of several maxima wins, NaN wins over numbers, and the winner gets the gradient", T,
+                   float, double) {
+  for (Index rows : {0, 1, 5})
+    for (Index width : {1, 17}) {
+      Index const length = 33;
+      Batch<T> batch(rows, length, width);
+      for (auto& each : batch.x) each = std::round(2 * each) / 2;  // many equal values
+      auto const at = [&](Index r, Index t, Index c) { return static_cast<std::size_t>((r * length + t) * width + c); };
+      if (rows > 0) batch.x[at(0, 5, 0)] = batch.x[at(0, 9, 0)] = std::numeric_limits<T>::quiet_NaN();
+      ThreadPool pool(2);
+      memory::Stream<HostSpace> const stream(pool);
+      std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7}), alone = y, fresh(batch.x.size(), T{3}),
+                                                                       added = fresh;
+      std::vector<std::int32_t> argmax(y.size());
+      auto const x = view(std::as_const(batch.x), rows * length, width);
+      Kernel::max<T>(stream, batch.layout(), x, view(y, rows, width), view(argmax, rows, width));
+      Kernel::max<T>(stream, batch.layout(), x, view(alone, rows, width), {nullptr, {rows, width}});
+      for (auto* dx : {&fresh, &added})
+        Kernel::max_backward<T>(stream, batch.layout(), view(batch.dy, rows, width), view(argmax, rows, width),
+                                view(*dx, rows * length, width), dx == &fresh ? Write::overwrite : Write::add);
+      for (Index r = 0; r < rows; ++r)
+        for (Index c = 0; c < width; ++c) {
+          auto const i = static_cast<std::size_t>(r * width + c);
+          Index winner = -1;
+          for (Index t = 0; t < batch.lengths[static_cast<std::size_t>(r)]; ++t) {
+            auto const here = batch.x[at(r, t, c)];
+            if (winner < 0 || here > batch.x[at(r, winner, c)] ||
+                (std::isnan(here) && !std::isnan(batch.x[at(r, winner, c)])))
+              winner = t;
+          }
+          CHECK(argmax[i] == winner);
+          auto const expected = winner < 0 ? T{0} : batch.x[at(r, winner, c)];
+          CHECK((y[i] == expected || (std::isnan(y[i]) && std::isnan(expected))));
+          CHECK((alone[i] == expected || std::isnan(expected)));
+          for (Index t = 0; t < length; ++t) {
+            CHECK(fresh[at(r, t, c)] == (t == winner ? batch.dy[i] : T{0}));
+            CHECK(added[at(r, t, c)] == T{3} + (t == winner ? batch.dy[i] : T{0}));
+          }
+        }
+    }
 }
 
 TEST_CASE("bits are equal for any number of threads") {

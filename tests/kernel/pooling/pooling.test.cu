@@ -4,7 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/bfloat16.hpp>
 
 #include "kernel/device_layout.hpp"
 #include "kernel/values.hpp"
@@ -65,6 +70,54 @@ TEST_CASE_TEMPLATE("pooling on CUDA equals the host's, padded and ragged", T, fl
       Host::token<T>(host, twin.host(), which, view(x, slots, width), view(y, rows, width));
       Cuda::token<T>(stream.view(), twin.device(), which, device_x.view(slots, width), device_y.view(rows, width));
       CHECK(device_y.values() == y);
+    }
+  });
+}
+
+TEST_CASE_TEMPLATE("maxima and their gradients on CUDA have the host's bits, padded and ragged", T, float, double,
+                   bfloat16) {
+  if (!lockstep_test::has_gpu("kernel::Pooling<CudaSpace>")) return;
+  using Real = Accumulate<T>;
+  using Host = kernel::Pooling<HostSpace>;
+  using Cuda = kernel::Pooling<CudaSpace>;
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const host(pool);
+  memory::CudaStream const stream;
+  auto const halves = [](std::vector<Real> x) {  // many equal values, exact in 16 bits
+    for (auto& each : x) each = std::round(2 * each) / 2;
+    return x;
+  };
+  auto const stored = [](std::vector<Real> const& x) {
+    std::vector<T> out;
+    for (Real each : x) out.push_back(static_cast<T>(each));
+    return out;
+  };
+  for_cases<Real>([&](TwinLayout const& twin, Index width, std::vector<Real> x) {
+    auto const rows = twin.rows(), slots = twin.slots();
+    x = halves(std::move(x));
+    if (slots > 40) x[static_cast<std::size_t>(12 * width)] = x.front() = std::numeric_limits<Real>::quiet_NaN();
+    std::vector<Real> y(static_cast<std::size_t>(rows * width), Real{-7});
+    std::vector<std::int32_t> argmax(y.size(), -7);
+    OnDevice<T> const device_x(stored(x)), device_y(stored(y));
+    OnDevice<std::int32_t> const device_argmax(argmax);
+    Host::max<Real>(host, twin.host(), view(std::as_const(x), slots, width), view(y, rows, width),
+                    view(argmax, rows, width));
+    Cuda::max<T>(stream.view(), twin.device(), device_x.view(slots, width), device_y.view(rows, width),
+                 device_argmax.view(rows, width));
+    CHECK(device_argmax.values() == argmax);
+    auto const got = device_y.values();
+    for (std::size_t i = 0; i < y.size(); ++i)
+      CHECK((static_cast<Real>(got[i]) == y[i] || (std::isnan(static_cast<Real>(got[i])) && std::isnan(y[i]))));
+    auto const dy = halves(values<Real>(rows * width, 2));
+    OnDevice<T> const device_dy(stored(dy));
+    for (auto write : {Write::overwrite, Write::add}) {
+      auto dx = halves(values<Real>(slots * width, 3));
+      OnDevice<T> const device_dx(stored(dx));
+      Host::max_backward<Real>(host, twin.host(), view(dy, rows, width), view(std::as_const(argmax), rows, width),
+                               view(dx, slots, width), write);
+      Cuda::max_backward<T>(stream.view(), twin.device(), device_dy.view(rows, width), device_argmax.view(rows, width),
+                            device_dx.view(slots, width), write);
+      CHECK(device_dx.values() == stored(dx));
     }
   });
 }

@@ -13,6 +13,7 @@ struct Nothing {
   void visit(auto&&) {}
 };
 auto const global = [](auto& context, Nothing const&, auto const& x) { return nn::global_average_pool(context, x); };
+auto const largest = [](auto& context, Nothing const&, auto const& x) { return nn::global_max_pool(context, x); };
 auto const twice = [](auto& context, Nothing const&, auto const& x) {  // dx is written, then added
   nn::MaxPool2d const first({.kernel = 3, .stride = 1, .padding = 1});
   nn::AvgPool2d const second({.kernel = {3, 5}, .stride = 1, .padding = {1, 2}});
@@ -45,6 +46,8 @@ TEST_CASE("gradients") {
   ok(trial<double>(nn::AvgPool3d(), Extents<5>{2, 3, 4, 5, 2}, alone).check());
   ok(trial<double>(Nothing{}, Extents<5>{3, 2, 3, 2, 7}, global).check());
   ok(trial<double>(Nothing{}, Extents<3>{1, 1, 1}, global).check());
+  ok(trial<double>(Nothing{}, Extents<5>{3, 2, 3, 2, 7}, largest).check());
+  ok(trial<double>(Nothing{}, Extents<3>{1, 1, 1}, largest).check());
   ok(trial<double>(Nothing{}, Extents<4>{2, 4, 5, 3}, twice).check());
 }
 
@@ -72,8 +75,14 @@ TEST_CASE("a window is by default 2 wide, with a stride of its width") {
 TEST_CASE("an empty batch, and evaluation") {
   CHECK(trial<float>(nn::MaxPool2d(), Extents<4>{0, 4, 4, 3}, alone).run(2) == 0);
   CHECK(trial<float>(Nothing{}, Extents<4>{0, 4, 4, 3}, global).run(2) == 0);
+  CHECK(trial<float>(Nothing{}, Extents<4>{0, 4, 4, 3}, largest).run(2) == 0);
   auto t = trial<double>(nn::MaxPool2d(), Extents<4>{2, 4, 4, 3}, alone);
   CHECK(t.run(1, 1, nn::Mode::evaluation) == t.run(1));
+  auto all = trial<double>(Nothing{}, Extents<4>{2, 4, 4, 3}, largest);
+  auto window = trial<double>(nn::MaxPool2d({.kernel = 4}), Extents<4>{2, 4, 4, 3}, alone);
+  CHECK(all.run(1) == window.run(1));
+  CHECK(same_bits(all.gradients, window.gradients));
+  CHECK(all.run(1, 1, nn::Mode::evaluation) == window.run(1));
 }
 
 TEST_CASE("invalid windows are refused") {
@@ -83,4 +92,5 @@ TEST_CASE("invalid windows are refused") {
                        doctest::Contains("the window must fit into the padded input"), ShapeError);
   CHECK_THROWS_AS(trial<float>(nn::MaxPool1d({.kernel = 2, .padding = 2}), Extents<3>{1, 3, 2}, alone).run(1),
                   ShapeError);
+  CHECK_THROWS_AS(trial<float>(Nothing{}, Extents<3>{1, 0, 2}, largest).run(1), ShapeError);
 }

@@ -352,14 +352,16 @@ concept HasSoftmax = requires(KernelArguments<Space> a) {
 
 // ---- pooling
 
-/// Requires the mean or sum, and the first or last token, of each sequence, and their gradients.
+/// Requires the mean, sum or maximum, and the first or last token, of each sequence, and their gradients.
 template <class Space>
-concept HasPooling = requires(KernelArguments<Space> a) {
+concept HasPooling = requires(KernelArguments<Space> a, TensorView<std::int32_t, 2, Space> const& tokens) {
   Pooling<Space>::template reduce<float>(a.stream, a.layout, TokenReduction::mean, a.rows_in, a.rows_out);
   Pooling<Space>::template reduce_backward<float>(a.stream, a.layout, TokenReduction::mean, a.rows_in, a.rows_out,
                                                   a.write);
   Pooling<Space>::template token<float>(a.stream, a.layout, PooledToken::last, a.rows_in, a.rows_out);
   Pooling<Space>::template token_backward<float>(a.stream, a.layout, PooledToken::last, a.rows_in, a.rows_out, a.write);
+  Pooling<Space>::template max<float>(a.stream, a.layout, a.rows_in, a.rows_out, tokens);
+  Pooling<Space>::template max_backward<float>(a.stream, a.layout, a.rows_in, tokens, a.rows_out, a.write);
 };
 /// Requires the largest and the mean of each window of an image, and their gradients.
 template <class Space>

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/pooling/pooling.hpp>
 #include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// CUDA version with the host's functions and shapes, queued on the stream. Several threads share the tokens of a sum.
-/// A warp writes the gradients of adjacent slots, 16 bytes per lane.
+/// CUDA version with the host's functions and shapes, queued on the stream. Several threads share the tokens of a sum
+/// or a maximum. A warp writes the gradients of adjacent slots, 16 bytes per lane. One thread writes the gradient of
+/// one maximum, after all gradients are set to zero.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; a mean or sum differs from the
 /// host's by rounding
 template <>
@@ -32,6 +35,14 @@ struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
   static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which,
                              Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
+
+  template <class Scalar>
+  static void max(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y,
+                  Matrix<std::int32_t> argmax);
+
+  template <class Scalar>
+  static void max_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dy,
+                           Matrix<std::int32_t const> argmax, Matrix<Scalar> dx, Write write);
 };
 
 }}}  // namespace lockstep::kernel

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstdint>
 
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
@@ -28,6 +29,11 @@ namespace detail {
 template <class Space>
 [[nodiscard]] constexpr Index pooled_slot(SequenceLayout<Space> const& layout, Index row, PooledToken which) noexcept {
   return layout.start(row) + (which == PooledToken::first ? 0 : layout.tokens(row) - 1);
+}
+/// Returns whether x replaces `best` as the maximum of the values so far: a larger number, or the first NaN.
+template <class Scalar>
+[[nodiscard, gnu::always_inline]] constexpr bool exceeds(Scalar x, Scalar best) noexcept {
+  return !(x <= best) && best == best;
 }
 }  // namespace detail
 
@@ -65,6 +71,22 @@ struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>
   static void token_backward(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
                              Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
+
+  /// Computes y[r] = the largest value of each channel over the tokens of sequence r. The first of several equal values
+  /// wins, and the first NaN wins over any number. A sequence without tokens gives zeros. Padding is not read.
+  /// @shape x [layout.slots, width]   @shape y [rows, width]
+  /// @shape argmax as y, or null: the token, counted from 0 in its sequence; -1 for a sequence without tokens
+  /// @determinism bitwise, for any number of threads
+  /// @source direct from the definition
+  template <class Scalar>
+  static void max(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y,
+                  Matrix<std::int32_t> argmax);
+
+  /// Computes dx = dy[r] at the tokens that won and zero elsewhere, or adds it to dx.
+  /// @shape dy, argmax [rows, width]   @shape dx [layout.slots, width]
+  template <class Scalar>
+  static void max_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<Scalar const> dy,
+                           Matrix<std::int32_t const> argmax, Matrix<Scalar> dx, Write write);
 };
 
 }}}  // namespace lockstep::kernel

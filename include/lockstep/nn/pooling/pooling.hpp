@@ -31,6 +31,19 @@ template <class Context, detail::NotSequence<Context> Input>
   return sum_pool(context, detail::reject_non_sequence<Context>(x));
 }
 
+/// Returns the largest value of each channel over the tokens of each sequence, without padding, as x.max(dim=1).values
+/// in PyTorch: max-over-time pooling after a convolution. The gradient goes to the first of several equal values. If a
+/// channel has a NaN, its maximum is NaN. A sequence without tokens gives zeros, without gradient.
+/// @shape returns [rows, width]
+/// @determinism bitwise, for any number of threads
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> max_pool(Context& context, SequenceOf<Context> const& x);
+/// Rejects an input that is no Sequence at compile time.
+template <class Context, detail::NotSequence<Context> Input>
+[[nodiscard]] VariableOf<Context, 2> max_pool(Context& context, Input const& x) {
+  return max_pool(context, detail::reject_non_sequence<Context>(x));
+}
+
 namespace detail {
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> pooled_token(Context& context, SequenceOf<Context> const& x,
@@ -81,6 +94,7 @@ template <class Context, detail::NotSequence<Context> Input>
 auto mean_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 /// Rejects calls without the context in front at compile time.
 auto sum_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+auto max_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn
 

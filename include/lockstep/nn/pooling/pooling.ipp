@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+
 #include <lockstep/nn/pooling/pooling.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -42,12 +44,33 @@ LOCKSTEP_INLINE VariableOf<Context, 2> sum_pool(Context& context, SequenceOf<Con
   return y;
 }
 
+template <class Context>
+LOCKSTEP_INLINE VariableOf<Context, 2> max_pool(Context& context, SequenceOf<Context> const& x) {
+  using Kernel = kernel::Pooling<typename Context::Space>;
+  using Operand = nn::Operand<Context>;
+  context.cache().expect_whole_sequences("max_pool");
+  auto const y = context.template variable<2>({x.layout.rows, x.width()});
+  TensorView<std::int32_t, 2, typename Context::Space> argmax;
+  if (context.recording()) argmax = context.template temporary<std::int32_t>(y.value.extent);
+  Staging work(context);
+  Kernel::template max<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value), argmax);
+  context.on_backward(y, std::tuple{}, [x, y, argmax](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template max_backward<Operand>(c.stream(), x.layout, back.read(y.gradient()), argmax,
+                                             {dx.data, x.tokens.value.extent}, dx.write);
+  });
+  return y;
+}
+
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
 #define LOCKSTEP_REDUCING_POOLS(Number, Space)                                                           \
   template VariableOf<Context<Number, Space>, 2> mean_pool(Context<Number, Space>& context,              \
                                                            SequenceOf<Context<Number, Space>> const& x); \
   template VariableOf<Context<Number, Space>, 2> sum_pool(Context<Number, Space>& context,               \
+                                                          SequenceOf<Context<Number, Space>> const& x);  \
+  template VariableOf<Context<Number, Space>, 2> max_pool(Context<Number, Space>& context,               \
                                                           SequenceOf<Context<Number, Space>> const& x)
 #endif
 

@@ -109,6 +109,16 @@ using AvgPool1d = SpacePooling<1, Pool::average>;  ///< means of time series
 using AvgPool2d = SpacePooling<2, Pool::average>;  ///< means of images
 using AvgPool3d = SpacePooling<3, Pool::average>;  ///< means of volumes or videos
 
+namespace detail {
+/// Returns the shape of one window with all pixels, voxels or time steps of x.
+template <class Scalar, int Rank, class Space>
+[[nodiscard]] kernel::ConvolutionShape window_of_all(Variable<Scalar, Rank, Space> const& x) {
+  Index pixels = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) pixels *= x.extent(axis);
+  return {.rows = x.extent(0), .inputs = x.extent(Rank - 1), .extent = {1, 1, pixels}, .kernel = {1, 1, pixels}};
+}
+}  // namespace detail
+
 /// Returns the mean over all pixels, voxels or time steps, channel by channel.
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
 /// @determinism bitwise, for any number of threads
@@ -117,12 +127,8 @@ template <class Context, int Rank>
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::SpatialPooling<typename Context::Space>;
   static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
-  auto const rows = x.extent(0), channels = x.extent(Rank - 1);
-  Index pixels = 1;
-  for (int axis = 1; axis < Rank - 1; ++axis) pixels *= x.extent(axis);
-  kernel::ConvolutionShape const shape{
-      .rows = rows, .inputs = channels, .extent = {1, 1, pixels}, .kernel = {1, 1, pixels}};
-  auto y = context.template variable<2>({rows, channels});
+  auto const shape = detail::window_of_all(x);
+  auto y = context.template variable<2>({shape.rows, shape.inputs});
   Extents<1> const from{x.value.size()}, to{y.value.size()};
   Staging work(context);
   Kernel::template average<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
@@ -132,6 +138,34 @@ template <class Context, int Rank>
     if (auto const dx = back.gradient(x))
       Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
                                                  {dx.data, from}, dx.write);
+  });
+  return y;
+}
+
+/// Returns the largest value over all pixels, voxels or time steps, channel by channel, as
+/// torch.nn.AdaptiveMaxPool2d(1) in PyTorch. The gradient goes to the first of several equal values. If a channel has a
+/// NaN, its maximum is NaN.
+/// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError if x has rows and no pixels
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, 2> global_max_pool(Context& context, VariableOf<Context, Rank> x) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::SpatialPooling<typename Context::Space>;
+  static_assert(Rank >= 3, "Lockstep: global_max_pool takes [rows, extent…, channels]");
+  auto const shape = detail::window_of_all(x);
+  auto y = context.template variable<2>({shape.rows, shape.inputs});
+  Extents<1> const from{x.value.size()}, to{y.value.size()};
+  TensorView<std::int32_t, 1, typename Context::Space> argmax;
+  if (context.recording()) argmax = context.template temporary<std::int32_t>(to);
+  Staging work(context);
+  Kernel::template max<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
+                                work.write(y.value).reshape(to), argmax);
+  context.on_backward(y, std::tuple{}, [shape, x, y, argmax, from, to](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x))
+      Kernel::template max_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), argmax,
+                                             {dx.data, from}, dx.write);
   });
   return y;
 }

@@ -2,6 +2,7 @@
 // CASE mean: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE first: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE last: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
+// CASE max: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE ctc: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 #include <array>
 #include <cstdint>
@@ -28,6 +29,8 @@ void read(nn::Context<float, HostSpace>& context, data::Columns<Clip> const& bat
   static_cast<void>(nn::first_token(context, series));
 #elif defined(CASE_last)
   static_cast<void>(nn::last_token(context, series));
+#elif defined(CASE_max)
+  static_cast<void>(nn::max_pool(context, series));
 #elif defined(CASE_ctc)
   static_cast<void>(nn::ctc_loss(context, series, batch[&Clip::signs]));
 #endif
