@@ -93,6 +93,7 @@
 #include <lockstep/kernel/attention/rotary.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/kernel/convolution/image_input.hpp>
+#include <lockstep/kernel/convolution/pad.hpp>
 #include <lockstep/kernel/convolution/upsample.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/copy/channels.hpp>
@@ -182,6 +183,7 @@
 #include <lockstep/nn/convolution/concatenate_channels.hpp>
 #include <lockstep/nn/convolution/convolution.hpp>
 #include <lockstep/nn/convolution/image_input.hpp>
+#include <lockstep/nn/convolution/pad.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
 #include <lockstep/nn/convolution/slice_channels.hpp>
 #include <lockstep/nn/convolution/transposed_convolution.hpp>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json and convolutions.json: PyTorch's results, in float64, for small inputs.
+rotary.json, convolutions.json and image_padding.json: PyTorch's results, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -369,9 +369,15 @@ def convolutions():
     yield space_case("transposed_depthwise", module, module, (2, 3, 5))
 
 
+def image_padding():
+    """Padding with the values of the input; {2, 1} positions before its two axes and {0, 3} after them."""
+    for mode in "circular", "reflect", "replicate":
+        yield space_case(mode, torch.nn.Identity(), lambda x: F.pad(x, (1, 3, 2, 0), mode=mode), (2, 2, 3, 4))
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

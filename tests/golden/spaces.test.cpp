@@ -13,6 +13,7 @@
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/convolution/pad.hpp>
 #include <lockstep/nn/convolution/transposed_convolution.hpp>
 #include <lockstep/nn/convolution/upsample.hpp>
 #include <lockstep/nn/module/initialize.hpp>
@@ -196,6 +197,22 @@ TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients equa
     }
   }
   CHECK(checked == 7);
+}
+
+// A sum of at most nine gradients.
+TEST_CASE_TEMPLATE("padding and its gradients equal PyTorch's", T, double, float, bfloat16) {
+  auto const file = golden::load("image_padding");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    auto const mode = name == "circular"  ? nn::PadMode::circular
+                      : name == "reflect" ? nn::PadMode::reflect
+                                          : nn::PadMode::replicate;
+    check<T, 4>(expected, 9, nn::Pad2d({.padding = {2, 1}, .after = {0, 3}, .mode = mode}));
+  }
+  CHECK(checked == 3);
 }
 
 // Forward and backward of a mean and a variance over at most 24 numbers.

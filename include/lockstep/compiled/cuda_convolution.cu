@@ -6,6 +6,7 @@
 #include <lockstep/kernel/convolution/detail/convolution_cudnn.icuh>
 #endif
 #include <lockstep/kernel/convolution/image_input.icuh>
+#include <lockstep/kernel/convolution/pad.icuh>
 #include <lockstep/kernel/convolution/upsample.icuh>
 #include <lockstep/kernel/normalization/batch_norm.icuh>
 #include <lockstep/kernel/pooling/spatial_pooling.icuh>
@@ -21,6 +22,9 @@ LOCKSTEP_CUDA_BATCH_NORM(float16);
 LOCKSTEP_CUDA_IMAGE_INPUT(float);
 LOCKSTEP_CUDA_IMAGE_INPUT(bfloat16);
 LOCKSTEP_CUDA_IMAGE_INPUT(float16);
+LOCKSTEP_CUDA_PAD(float);
+LOCKSTEP_CUDA_PAD(bfloat16);
+LOCKSTEP_CUDA_PAD(float16);
 LOCKSTEP_CUDA_UPSAMPLE(float);
 LOCKSTEP_CUDA_UPSAMPLE(bfloat16);
 LOCKSTEP_CUDA_UPSAMPLE(float16);

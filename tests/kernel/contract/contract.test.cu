@@ -8,6 +8,7 @@
 #include <lockstep/kernel/attention/rotary.cuh>
 #include <lockstep/kernel/convolution/convolution.cuh>
 #include <lockstep/kernel/convolution/image_input.cuh>
+#include <lockstep/kernel/convolution/pad.cuh>
 #include <lockstep/kernel/convolution/upsample.cuh>
 #include <lockstep/kernel/copy/channels.cuh>
 #include <lockstep/kernel/copy/convert.cuh>

@@ -10,6 +10,7 @@
 #include <lockstep/kernel/attention/rotary.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/kernel/convolution/image_input.hpp>
+#include <lockstep/kernel/convolution/pad.hpp>
 #include <lockstep/kernel/convolution/upsample.hpp>
 #include <lockstep/kernel/copy/channels.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
@@ -140,6 +141,12 @@ template <class Space>
 concept HasImageInput = requires(KernelArguments<Space> a) {
   ImageInput<Space>::table_elements(a.n);
   ImageInput<Space>::template normalize<float>(a.stream, a.bytes_in, a.constants, a.constants, a.rows_out, a.memory);
+};
+/// Requires the padding of images with their own values, forward and backward.
+template <class Space>
+concept HasPad = requires(KernelArguments<Space> a, PadShape const& shape) {
+  Pad<Space>::template forward<float>(a.stream, shape, a.in, a.out);
+  Pad<Space>::template backward<float>(a.stream, shape, a.in, a.out, a.write);
 };
 /// Requires the enlargement of images, forward and backward.
 template <class Space>
@@ -452,6 +459,7 @@ consteval bool has_all_kernels() {
                 "Lockstep: this space's kernel::Convolution differs from kernel/contract/contract.hpp");
   static_assert(HasImageInput<Space>,
                 "Lockstep: this space's kernel::ImageInput differs from kernel/contract/contract.hpp");
+  static_assert(HasPad<Space>, "Lockstep: this space's kernel::Pad differs from kernel/contract/contract.hpp");
   static_assert(HasUpsample<Space>,
                 "Lockstep: this space's kernel::Upsample differs from kernel/contract/contract.hpp");
   static_assert(HasChannels<Space>,
