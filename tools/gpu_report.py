@@ -35,7 +35,7 @@ COMPONENTS = [
     ("pooling over tokens", ["kernel/pooling/pooling", "kernel/pooling/spatial_pooling",
                              "kernel/convolution/upsample", "kernel/sequence/clear_padding",
                              "kernel/sequence/strided_rows", "kernel/attention/relative_bias"]),
-    ("maxima over tokens", ["kernel/pooling/pooling", "kernel/convolution/pad"]),
+    ("maxima over tokens", ["kernel/pooling/pooling", "kernel/convolution/pad", "kernel/convolution/upsample"]),
     ("CTC", ["kernel/loss/ctc"]),
     ("cross entropy", ["kernel/loss/cross_entropy", "kernel/loss/soft_cross_entropy",
                        "kernel/loss/elementwise_loss"]),

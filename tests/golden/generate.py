@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json, convolutions.json and image_padding.json: PyTorch's results, in float64, for small inputs.
+rotary.json, convolutions.json, image_padding.json and linear_upsampling.json: PyTorch's results, in float64, for small
+inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -375,9 +376,15 @@ def image_padding():
         yield space_case(mode, torch.nn.Identity(), lambda x: F.pad(x, (1, 3, 2, 0), mode=mode), (2, 2, 3, 4))
 
 
+def linear_upsampling():
+    for mode, factor, extent in ("linear", 3, (4,)), ("bilinear", (2, 3), (3, 4)), ("trilinear", (1, 2, 4), (2, 3, 2)):
+        upsample = torch.nn.Upsample(scale_factor=factor, mode=mode, align_corners=False)
+        yield space_case(mode, torch.nn.Identity(), upsample, (2, 2, *extent))
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -199,6 +199,27 @@ TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients equa
   CHECK(checked == 7);
 }
 
+// A sum of at most 4 * 8 gradients, each times a product of weights.
+TEST_CASE_TEMPLATE("linear, bilinear and trilinear upsampling and its gradients equal PyTorch's", T, double, float,
+                   bfloat16) {
+  auto const file = golden::load("linear_upsampling");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    auto const mode = nn::UpsampleMode::linear;
+    if (name == "linear") {
+      check<T, 3>(expected, 4 * 32, nn::Upsample1d(3, mode));
+    } else if (name == "bilinear") {
+      check<T, 4>(expected, 4 * 32, nn::Upsample2d({2, 3}, mode));
+    } else {
+      check<T, 5>(expected, 4 * 32, nn::Upsample3d({1, 2, 4}, mode));
+    }
+  }
+  CHECK(checked == 3);
+}
+
 // A sum of at most nine gradients.
 TEST_CASE_TEMPLATE("padding and its gradients equal PyTorch's", T, double, float, bfloat16) {
   auto const file = golden::load("image_padding");

@@ -12,7 +12,7 @@ using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("upsampling on CUDA has the host's bits", T, float, double) {
+TEST_CASE_TEMPLATE("nearest and linear upsampling on CUDA have the host's bits", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Upsample<CudaSpace>")) return;
   using Host = kernel::Upsample<HostSpace>;
   using Cuda = kernel::Upsample<CudaSpace>;
@@ -32,6 +32,12 @@ TEST_CASE_TEMPLATE("upsampling on CUDA has the host's bits", T, float, double) {
       Host::backward<T>(host, s, view(dy, out), view(dx, in), write);
       Cuda::forward<T>(stream.view(), s, device_x.view(in), device_y.view(out));
       Cuda::backward<T>(stream.view(), s, device_dy.view(out), device_dx.view(in), write);
+      CHECK(device_y.values() == y);
+      CHECK(device_dx.values() == dx);
+      Host::linear<T>(host, s, view(x, in), view(y, out));
+      Host::linear_backward<T>(host, s, view(dy, out), view(dx, in), write);
+      Cuda::linear<T>(stream.view(), s, device_x.view(in), device_y.view(out));
+      Cuda::linear_backward<T>(stream.view(), s, device_dy.view(out), device_dx.view(in), write);
       CHECK(device_y.values() == y);
       CHECK(device_dx.values() == dx);
     }

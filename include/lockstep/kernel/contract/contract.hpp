@@ -148,11 +148,13 @@ concept HasPad = requires(KernelArguments<Space> a, PadShape const& shape) {
   Pad<Space>::template forward<float>(a.stream, shape, a.in, a.out);
   Pad<Space>::template backward<float>(a.stream, shape, a.in, a.out, a.write);
 };
-/// Requires the enlargement of images, forward and backward.
+/// Requires the enlargement of images, nearest-neighbour and linear, forward and backward.
 template <class Space>
 concept HasUpsample = requires(KernelArguments<Space> a, UpsampleShape const& shape) {
   Upsample<Space>::template forward<float>(a.stream, shape, a.in, a.out);
   Upsample<Space>::template backward<float>(a.stream, shape, a.in, a.out, a.write);
+  Upsample<Space>::template linear<float>(a.stream, shape, a.in, a.out);
+  Upsample<Space>::template linear_backward<float>(a.stream, shape, a.in, a.out, a.write);
 };
 
 // ---- copy

@@ -6,7 +6,8 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/for_lines.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -99,7 +100,7 @@ struct Pad<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>
   static void forward(Stream stream, PadShape const& s, Vector<Scalar const> x, Vector<Scalar> y) {
     detail::check_padding(s);
-    for_lines(stream, s, s.result(), [=](Index row, Index d, Index h, Index line) {
+    detail::for_lines(stream, s.rows, s.result(), s.channels, [=](Index row, Index d, Index h, Index line) {
       auto const* const from =
           x.data + ((row * s.extent[0] + s.source(0, d)) * s.extent[1] + s.source(1, h)) * s.extent[2] * s.channels;
       auto* const to = y.data + line * s.result(2) * s.channels;
@@ -113,7 +114,7 @@ struct Pad<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>
   static void backward(Stream stream, PadShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write) {
     detail::check_padding(s);
-    for_lines(stream, s, s.extent, [=](Index row, Index d, Index h, Index line) {
+    detail::for_lines(stream, s.rows, s.extent, s.channels, [=](Index row, Index d, Index h, Index line) {
       auto* __restrict const to = dx.data + line * s.extent[2] * s.channels;
       if (write == Write::overwrite) std::fill_n(to, s.extent[2] * s.channels, Scalar{0});
       s.for_copies(0, d, [=](Index copy_d) {
@@ -128,20 +129,6 @@ struct Pad<HostSpace> : detail::KernelTypes<HostSpace> {
         });
       });
     });
-  }
-
- private:
-  /// Calls f(row, depth, height, line) for each line of tensors of this extent, on the threads of the pool.
-  template <class Function>
-  static void for_lines(Stream stream, PadShape const& s, Extents<3> const& extent, Function const& f) {
-    Index const lines = extent[0] * extent[1];
-    stream.pool().for_ranges(s.rows * lines, std::max<Index>(1, 8192 / std::max<Index>(1, extent[2] * s.channels)),
-                             [=](Index begin, Index end) {
-                               with_best_instructions([=] {
-                                 for (Index i = begin; i < end; ++i)
-                                   f(i / lines, i % lines / extent[1], i % extent[1], i);
-                               });
-                             });
   }
 };
 

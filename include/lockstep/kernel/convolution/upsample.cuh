@@ -7,7 +7,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes and bits, queued on the stream. One thread processes one channel of a
-/// position. Sums of 16-bit types are computed in float.
+/// position. In the backward pass it sums over the positions of y, so each element has one writer. Sums of 16-bit types
+/// are computed in float.
 template <>
 struct Upsample<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Computes y = x at the nearest position.
@@ -17,6 +18,13 @@ struct Upsample<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Computes dx = the sum of dy over the copies of each position of x, or adds it to dx.
   template <class Scalar>
   static void backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write);
+
+  template <class Scalar>
+  static void linear(Stream stream, UpsampleShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
+
+  template <class Scalar>
+  static void linear_backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
+                              Write write);
 };
 
 }}}  // namespace lockstep::kernel

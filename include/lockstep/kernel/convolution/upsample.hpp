@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/for_lines.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Nearest-neighbour upsampling of an image, whose positions become blocks of `factor` equal ones. Missing dimensions
-/// of space come first and have extent 1.
+/// Upsampling of an image by `factor`. Missing dimensions of space come first and have extent 1.
+///
+/// Nearest-neighbour upsampling makes of each position a block of equal ones: `source` and `for_copies`. Linear
+/// upsampling interpolates between the centers of adjacent positions: position o of y is at (o + 1/2) / factor - 1/2 in
+/// x, and values before the first center or after the last are constant: `for_sources` and `for_targets`.
 struct UpsampleShape {
   Index rows = 0;              ///< samples
   Index channels = 1;          ///< of x and y, in the last axis
@@ -39,6 +44,39 @@ struct UpsampleShape {
     for (Index i = d; i < d + factor[0]; ++i)
       for (Index j = h; j < h + factor[1]; ++j)
         for (Index k = w; k < w + factor[2]; ++k) f((i * to[1] + j) * to[2] + k);
+  }
+
+  /// Returns the weight of a position of x in a position of y, along an axis, in linear upsampling.
+  template <class Real>
+  [[nodiscard]] constexpr Real weight(std::size_t axis, Index position, Index source) const noexcept {
+    Index const unit = 2 * factor[axis];  // distances are multiples of 1 / unit
+    Index const distance = scaled_place(axis, position) - unit * source;
+    if (distance > 0 && source == extent[axis] - 1) return 1;
+    return static_cast<Real>(std::max<Index>(0, unit - (distance < 0 ? -distance : distance))) /
+           static_cast<Real>(unit);
+  }
+  /// Calls f(position of x, weight) for the one or two positions of x, along an axis, between which a position of y is
+  /// interpolated, in order.
+  template <class Real, class Function>
+  constexpr void for_sources(std::size_t axis, Index position, Function const& f) const {
+    Index const first = scaled_place(axis, position) / (2 * factor[axis]), second = first + 1;
+    f(first, weight<Real>(axis, position, first));
+    if (second == extent[axis]) return;
+    if (auto const share = weight<Real>(axis, position, second); share > 0) f(second, share);
+  }
+  /// Calls f(position of y, weight) for each position of y, along an axis, that a position of x takes part in, in
+  /// order.
+  template <class Real, class Function>
+  constexpr void for_targets(std::size_t axis, Index position, Function const& f) const {
+    Index const each = factor[axis], first = (position - 1) * each + each / 2;
+    for (Index i = std::max<Index>(0, first), end = std::min(extent[axis] * each, first + 2 * each); i < end; ++i)
+      if (auto const share = weight<Real>(axis, i, position); share > 0) f(i, share);
+  }
+
+ private:
+  /// Returns the place of a position of y in x, along an axis, times 2 * factor.
+  [[nodiscard]] constexpr Index scaled_place(std::size_t axis, Index position) const noexcept {
+    return std::max<Index>(0, 2 * position + 1 - factor[axis]);
   }
 };
 
@@ -75,7 +113,93 @@ struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
     });
   }
 
+  /// Computes y by linear interpolation, in two dimensions bilinear, like PyTorch's with align_corners=False.
+  /// @shape x [rows, extent…, channels]   @shape y [rows, extent * factor…, channels], overwritten
+  /// @determinism bitwise, for any number of threads
+  template <class Scalar>
+  static void linear(Stream stream, UpsampleShape const& s, Vector<Scalar const> x, Vector<Scalar> y) {
+    detail::for_lines(stream, s.rows, s.result(), s.channels, [=](Index row, Index d, Index h, Index line) {
+      WeightedLines<Scalar> lines;
+      s.for_sources<Scalar>(0, d, [&](Index from_d, Scalar weight_d) {
+        s.for_sources<Scalar>(1, h, [&](Index from_h, Scalar weight_h) {
+          auto const from = ((row * s.extent[0] + from_d) * s.extent[1] + from_h) * s.extent[2];
+          lines.add(x.data + from * s.channels, weight_d * weight_h);
+        });
+      });
+      auto* const to = y.data + line * s.result()[2] * s.channels;
+      auto* const last = to + (s.result()[2] - s.extent[2]) * s.channels;  // positions of the line of y
+      lines.sum(s.extent[2] * s.channels, last);
+      if (s.factor[2] > 1) interpolate_line(s, last, to);
+    });
+  }
+
+  /// Computes dx = the sum of dy times the weight of each position of x in it, in order, or adds it to dx.
+  template <class Scalar>
+  static void linear_backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
+                              Write write) {
+    auto const to = s.result();
+    detail::for_lines(stream, s.rows, s.extent, s.channels, [=](Index row, Index d, Index h, Index line) {
+      auto* __restrict const sums = dx.data + line * s.extent[2] * s.channels;
+      if (write == Write::overwrite) std::fill_n(sums, s.extent[2] * s.channels, Scalar{0});
+      s.for_targets<Scalar>(0, d, [=](Index at_d, Scalar weight_d) {
+        s.for_targets<Scalar>(1, h, [=](Index at_h, Scalar weight_h) {
+          auto const* const from = dy.data + ((row * to[0] + at_d) * to[1] + at_h) * to[2] * s.channels;
+          for (Index w = 0; w < s.extent[2]; ++w)
+            s.for_targets<Scalar>(2, w, [=](Index at_w, Scalar weight_w) {
+              auto const weight = weight_d * weight_h * weight_w;
+              for (Index c = 0; c < s.channels; ++c) sums[w * s.channels + c] += weight * from[at_w * s.channels + c];
+            });
+        });
+      });
+    });
+  }
+
  private:
+  /// Lines of x and their weights: 1, 2 or 4.
+  template <class Scalar>
+  struct WeightedLines {
+    Scalar const* from[4];
+    Scalar weights[4];
+    int count = 0;
+
+    void add(Scalar const* line, Scalar weight) noexcept {
+      from[count] = line;
+      weights[count++] = weight;
+    }
+    [[gnu::always_inline]] void sum(Index size, Scalar* to) const noexcept {
+      if (count == 1) return sum_of<1>(size, to);
+      if (count == 2) return sum_of<2>(size, to);
+      sum_of<4>(size, to);
+    }
+    template <int terms>
+    [[gnu::always_inline]] void sum_of(Index size, Scalar* __restrict to) const noexcept {
+      for (Index i = 0; i < size; ++i) {
+        Scalar sum = 0;
+        for (int term = 0; term < terms; ++term) sum += weights[term] * from[term][i];
+        to[i] = sum;
+      }
+    }
+  };
+
+  /// Interpolates along the last axis. `x` may be the last positions of the line of y: then position w of y is not
+  /// after the positions of x that it and later ones read.
+  template <class Scalar>
+  [[gnu::always_inline]] static void interpolate_line(UpsampleShape const& s, Scalar const* x, Scalar* y) noexcept {
+    Index const each = s.factor[2], end = s.extent[2], channels = s.channels;
+    Index w = 0;
+    for (Index second = 0; second <= end; ++second)  // between positions second - 1 and second of x
+      for (Index next = std::min(end * each, second * each + each / 2); w < next; ++w) {
+        auto const* const a = x + std::max<Index>(0, second - 1) * channels;
+        auto* const to = y + w * channels;
+        auto const share = second == 0 || second == end ? Scalar{0} : s.weight<Scalar>(2, w, second);
+        if (share == 0) {
+          for (Index c = 0; c < channels; ++c) to[c] = a[c];
+          continue;
+        }
+        auto const rest = s.weight<Scalar>(2, w, second - 1);
+        for (Index c = 0; c < channels; ++c) to[c] = rest * a[c] + share * a[channels + c];
+      }
+  }
   template <class Function>
   static void for_positions(Stream stream, UpsampleShape const& s, Index positions, Function const& f) {
     stream.pool().for_ranges(s.rows * positions, std::max<Index>(1, 8192 / std::max<Index>(1, s.channels)),

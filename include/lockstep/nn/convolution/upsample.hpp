@@ -14,8 +14,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Nearest-neighbour upsampling: repeats each pixel, voxel or time step `factor` times along each axis, like PyTorch's
-/// Upsample with its default mode "nearest". Channels last. Has no parameters.
+/// Values of upsampled positions.
+enum class UpsampleMode {
+  nearest,  ///< each pixel, voxel or time step is repeated, like PyTorch's default mode "nearest"
+  linear,   ///< interpolated, like PyTorch's "linear", "bilinear" and "trilinear" with align_corners=False
+};
+
+/// Upsampling of images, volumes and time series by integer factors, nearest-neighbour or bilinear, like PyTorch's
+/// Upsample. Channels last. Has no parameters.
 /// @determinism bitwise, for any number of threads
 template <int Dims>
 class Upsample {
@@ -23,8 +29,10 @@ class Upsample {
 
  public:
   /// @param factor output size per input size, along each axis
+  /// @param mode repeats values, or interpolates between them
   /// @throws ConfigError for a factor below 1
-  explicit Upsample(PerAxis<Dims> factor = 2) : factor_(factor) {
+  explicit Upsample(PerAxis<Dims> factor = 2, UpsampleMode mode = UpsampleMode::nearest)
+      : factor_(factor), mode_(mode) {
     expect<ConfigError>(factor.min() >= 1, [&] {
       return "Upsample: factor " + to_string(factor.values) + "; every one must be at least 1";
     });
@@ -48,13 +56,16 @@ class Upsample {
     auto const y = context.template variable<Dims + 2>(extent);
     Extents<1> const from{x.value.size()}, to{y.value.size()};
     Staging work(context);
-    Kernel::template forward<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
-                                      work.write(y.value).reshape(to));
-    context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+    auto const run =
+        mode_ == UpsampleMode::linear ? &Kernel::template linear<Operand> : &Kernel::template forward<Operand>;
+    run(context.stream(), shape, work.read(x.value).reshape(from), work.write(y.value).reshape(to));
+    context.on_backward(y, std::tuple{}, [shape, x, y, from, to, mode = mode_](Context& c) {
       Staging back(c);
-      if (auto const dx = back.gradient(x))
-        Kernel::template backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), {dx.data, from},
-                                           dx.write);
+      auto const dx = back.gradient(x);
+      if (!dx) return;
+      auto const run_back = mode == UpsampleMode::linear ? &Kernel::template linear_backward<Operand>
+                                                         : &Kernel::template backward<Operand>;
+      run_back(c.stream(), shape, back.read(y.gradient()).reshape(to), {dx.data, from}, dx.write);
     });
     return y;
   }
@@ -68,6 +79,7 @@ class Upsample {
 
  private:
   PerAxis<Dims> factor_;
+  UpsampleMode mode_;
 };
 
 using Upsample1d = Upsample<1>;  ///< upsampling of time series
