@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/convolution/pad.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/elementwise/multiply.hpp>
 #include <lockstep/nn/elementwise/tanh.hpp>
@@ -27,6 +29,7 @@
 #include <lockstep/nn/module/encode_once.hpp>
 #include <lockstep/nn/normalization/rms_norm.hpp>
 #include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 #include <lockstep/nn/random/standard_normal.hpp>
 #include <lockstep/nn/recurrent/recurrent.hpp>
@@ -642,26 +645,26 @@ TEST_CASE("layers over whole sequences refuse token-by-token decoding") {
 
 namespace {
 
-/// A convolution of a Variable before a recurrent layer.
+/// A layer over the places of a Variable before a recurrent layer.
+template <class Layer>
 struct PlacesModel {
-  explicit PlacesModel(nn::Conv1d::Options const& options) : convolution(8, 8, options) {}
-  void visit(auto&& each) { each("embedding", embedding), each("convolution", convolution), each("gru", gru); }
+  void visit(auto&& each) { each("embedding", embedding), each("layer", layer), each("gru", gru); }
   template <class Context>
   auto predict(Context& context, auto const& batch) const {
     auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
     auto const places = x.tokens.reshape(Extents<3>{batch.rows(), x.layout.length, 8});
-    return gru.forward(context, nn::sequence_of(convolution.forward(context, places), batch.positions()));
+    return gru.forward(context, nn::sequence_of(layer.forward(context, places), batch.positions()));
   }
 
+  Layer layer;
   nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
-  nn::Conv1d convolution;
   nn::GRU gru{8, 8};
 };
 
 }  // namespace
 
-TEST_CASE("a convolution of a Variable runs token by token only if it reads no earlier step") {
-  auto each = predictor_of(PlacesModel({.kernel = 1}));
+TEST_CASE("windows over a Variable run token by token only if they read no earlier step") {
+  auto each = predictor_of(PlacesModel<nn::Conv1d>{nn::Conv1d(8, 8, {.kernel = 1})});
   auto const whole = batch_of(2, 0, 4);
   auto const all = each.predict(whole.batch()).tokens.value;
   std::vector<float> const expected(all.data, all.data + all.size());
@@ -670,15 +673,19 @@ TEST_CASE("a convolution of a Variable runs token by token only if it reads no e
   for (Index row = 0; row < 2; ++row)
     for (Index c = 0; c < 8; ++c) CHECK(last(row, c) == expected[static_cast<std::size_t>((4 * row + 3) * 8 + c)]);
 
-  for (auto const& options :
-       {nn::Conv1d::Options{.kernel = 2, .causal = true}, nn::Conv1d::Options{.kernel = 3, .padding = 1}}) {
-    auto several = predictor_of(PlacesModel(options));
+  auto const is_refused = []<class Layer>(Layer const& layer, std::string const& who) {
+    auto several = predictor_of(PlacesModel<Layer>{layer});
     static_cast<void>(several.begin(batch_of(2, 0, 3).batch()));
     CHECK_THROWS_WITH_AS(static_cast<void>(several.next(batch_of(2, 3, 4).batch())),
-                         doctest::Contains("a convolution of a Variable with fewer steps than its kernel: "
-                                           "Predictor::begin and next predict token by token"),
+                         doctest::Contains((who + ": Predictor::begin and next predict token by token").c_str()),
                          ConfigError);
-  }
+  };
+  std::string const kernel = " of a Variable with fewer steps than its kernel";
+  is_refused(nn::Conv1d(8, 8, {.kernel = 2, .causal = true}), "a convolution" + kernel);
+  is_refused(nn::Conv1d(8, 8, {.kernel = 3, .padding = 1}), "a convolution" + kernel);
+  is_refused(nn::MaxPool1d({.kernel = 2, .stride = 2, .padding = 1}), "pooling" + kernel);
+  is_refused(nn::AvgPool1d({.kernel = 2, .stride = 1, .padding = 1}), "pooling" + kernel);
+  is_refused(nn::Pad1d(), "padding of a Variable with few steps");
 }
 
 TEST_CASE("selected rows continue as whole sequences would, with equal bits, padded and ragged") {

@@ -125,6 +125,12 @@ class DecodingCache {
              "Predictor::predict";
     });
   }
+  /// Rejects a window over more steps than this pass has, if it continues sequences: the window would read padding
+  /// instead of earlier steps.
+  /// @throws ConfigError for such a window
+  void expect_steps(Index steps, Index window, char const* who) const {
+    if (cached_ > 0 && steps < window) expect_whole_sequences(who);
+  }
 
   // ---- for the code that runs the model
 

@@ -94,8 +94,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     PerAxis<Dims> extent(1);
     std::copy_n(x.value.extent.begin() + 1, Dims, extent.values.begin());
     if constexpr (Dims == 1 && Context::Space::host_accessible)
-      if (context.cache().cached_tokens() > 0 && extent.values[0] < dilated_kernel(0))  // earlier steps would read as 0
-        context.cache().expect_whole_sequences("a convolution of a Variable with fewer steps than its kernel");
+      context.cache().expect_steps(extent.values[0], dilated_kernel(0),
+                                   "a convolution of a Variable with fewer steps than its kernel");
     auto const shape = this->shape_of(x.extent(0), extent, inputs(), outputs());
     auto y = context.template variable<Dims + 2>(output_extents(shape));
     Staging work(context);

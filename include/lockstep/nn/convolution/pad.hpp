@@ -50,10 +50,14 @@ class Pad {
   /// Returns x with padding.
   /// @shape x [rows, extent…, channels]   @shape returns [rows, padding + extent + after…, channels]
   /// @throws ShapeError if circular padding is larger than its axis, or reflected padding not smaller than its axis
+  /// @throws ConfigError for a time series of fewer steps than its padding and one in prediction token by token
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Pad<typename Context::Space>;
+    if constexpr (Dims == 1 && Context::Space::host_accessible)
+      context.cache().expect_steps(x.extent(1), options_.padding.values[0] + options_.after.values[0] + 1,
+                                   "padding of a Variable with few steps");
     kernel::PadShape shape{.rows = x.extent(0),
                            .channels = x.extent(Dims + 1),
                            .before = options_.padding.to_3d(0),

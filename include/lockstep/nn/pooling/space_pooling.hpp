@@ -54,10 +54,14 @@ class SpacePooling {
   /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2
   /// padding - kernel) / stride + 1
   /// @throws ShapeError if x is smaller than the kernel
+  /// @throws ConfigError for a time series smaller than the kernel in prediction token by token
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::SpatialPooling<typename Context::Space>;
+    if constexpr (Dims == 1 && Context::Space::host_accessible)
+      context.cache().expect_steps(x.extent(1), options_.kernel.values[0],
+                                   "pooling of a Variable with fewer steps than its kernel");
     kernel::ConvolutionShape shape{.rows = x.extent(0),
                                    .inputs = x.extent(Dims + 1),
                                    .kernel = options_.kernel.to_3d(1),
