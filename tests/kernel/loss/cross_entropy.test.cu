@@ -6,8 +6,11 @@
 #include <lockstep/memory/cuda_graph.cuh>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cross_entropy_case.hpp"
 #include "kernel/device_layout.hpp"
@@ -119,6 +122,57 @@ TEST_CASE("cross entropy on CUDA: without a gradient, in place, and with equal b
                                                              y.view(8), losses.view(8), weights.view(8),
                                                              x.view(8, classes), Write::overwrite);
     CHECK(x.values() == result.gradient);
+  }
+}
+
+/// Returns the losses and the gradient for logits and a gradient that begin `offset` elements after aligned addresses.
+template <class T>
+std::pair<std::vector<double>, std::vector<T>> at_offset(memory::CudaStream const& stream,
+                                                         CrossEntropyCase<T> const& batch, Index offset) {
+  std::vector<T> shifted(static_cast<std::size_t>(offset));
+  shifted.insert(shifted.end(), batch.logits.begin(), batch.logits.end());
+  OnDevice<T> const x(shifted), gradient(shifted);
+  OnDevice<std::int32_t> const y(batch.labels);
+  OnDevice<double> const losses(batch.before().losses), weights(batch.before().weights);
+  Extents<2> const extent{batch.rows, batch.classes};
+  kernel::CrossEntropy<CudaSpace>::forward_backward<T>(
+      stream.view(), kernel::SequenceLayout<CudaSpace>::vectors(batch.rows), batch.options,
+      {x.view(std::ssize(shifted)).data + offset, extent}, y.view(batch.rows), losses.view(batch.rows),
+      weights.view(batch.rows), {gradient.view(std::ssize(shifted)).data + offset, extent}, Write::overwrite);
+  auto const all = gradient.values();
+  return {losses.values(), std::vector<T>(all.begin() + offset, all.end())};
+}
+
+TEST_CASE_TEMPLATE("cross entropy on CUDA: rows that a warp or a block holds, at any address", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (Index classes : {100, 1000, 1024, 1026, 1032, 8192, 8196}) {
+    CAPTURE(classes);
+    kernel::CrossEntropyOptions const options{.label_smoothing = 0.25};
+    CrossEntropyCase<T> const batch(2, classes, 5, options);
+    CrossEntropyCase<double> const exact(2, classes, 5, options);
+    auto const aligned = at_offset(stream, batch, 0);
+    check(batch, {aligned.first, exact.on_host(1).weights, aligned.second}, exact.on_host(1));
+    CHECK(at_offset(stream, batch, 1) == aligned);
+  }
+}
+
+TEST_CASE("cross entropy on CUDA: infinite logits exclude classes, and NaN makes only its row NaN") {
+  if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (Index classes : {6, 1024, 1500}) {
+    CAPTURE(classes);
+    CrossEntropyCase<float> batch(3, classes, 5);
+    auto const of_row = static_cast<std::size_t>(classes);
+    batch.logits[1] = -std::numeric_limits<float>::infinity();
+    batch.logits[of_row + 4] = std::numeric_limits<float>::quiet_NaN();
+    auto const [losses, gradient] = at_offset(stream, batch, 0);
+    CHECK(std::isfinite(losses[0]));
+    CHECK(gradient[1] == 0);
+    CHECK(std::isnan(losses[1]));
+    CHECK(std::isnan(gradient[of_row]));
+    CHECK(std::isfinite(losses[2]));
+    CHECK(std::isfinite(gradient[2 * of_row]));
   }
 }
 

@@ -20,8 +20,8 @@ struct CrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
                                Vector<float const> factors = {});
 
  private:
-  /// Limits for the groups. A row is read three times: all rows processed at a time must fit into the caches of a GPU.
-  static constexpr Index classes_per_warp = 512, classes_per_block = 8192;
+  /// Logits of a row that a thread of a warp or of a block holds in registers.
+  static constexpr int classes_per_thread = 32;
 };
 
 }}}  // namespace lockstep::kernel
