@@ -420,6 +420,7 @@ concept HasDotByRow = requires(KernelArguments<Space> a) {
 template <class Space>
 concept HasSum = requires(KernelArguments<Space> a, TensorView<double const, 1, Space> x) {
   Sum<Space>::run(a.stream, x, a.partial);
+  Sum<Space>::run_both(a.stream, x, x, a.partial);
 };
 
 // ---- sequence

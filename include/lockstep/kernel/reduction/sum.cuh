@@ -11,6 +11,8 @@ struct Sum<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, which sums in another order; the sum is in device memory.
   /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
   static void run(Stream stream, Vector<double const> x, double* to);
+  /// Sums two vectors, each as `run` does, in one launch.
+  static void run_both(Stream stream, Vector<double const> x, Vector<double const> y, double* to);
 };
 
 }}}  // namespace lockstep::kernel

@@ -19,6 +19,12 @@ struct Sum<HostSpace> : detail::KernelTypes<HostSpace> {
     for (Index i = 0; i < x.size(); ++i) sum += x.data[i];
     *to = sum;
   }
+  /// Computes to[0] = the sum of x and to[1] = the sum of y, as `run` does.
+  /// @shape x [n]   @shape y [m]   @shape to [2]
+  static void run_both(Stream stream, Vector<double const> x, Vector<double const> y, double* to) noexcept {
+    run(stream, x, to);
+    run(stream, y, to + 1);
+  }
 };
 
 }}}  // namespace lockstep::kernel

@@ -94,8 +94,7 @@ struct Loss<CudaSpace> {
                                TensorView<double const, 1, CudaSpace> weights) {
     using Space = typename Context::Space;
     auto* const totals = context.template temporary<double>(Extents<1>{2}).data;
-    kernel::Sum<Space>::run(context.stream(), sums, totals);
-    kernel::Sum<Space>::run(context.stream(), weights, totals + 1);
+    kernel::Sum<Space>::run_both(context.stream(), sums, weights, totals);
     return {totals, &context, [](void* self, double const* a, double const* b, Index count) {
               auto& c = *static_cast<Context*>(self);
               auto* const to = c.template temporary<double>(Extents<1>{2}).data;
