@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -154,6 +155,33 @@ TEST_CASE_TEMPLATE("cross entropy on CUDA: rows that a warp or a block holds, at
     auto const aligned = at_offset(stream, batch, 0);
     check(batch, {aligned.first, exact.on_host(1).weights, aligned.second}, exact.on_host(1));
     CHECK(at_offset(stream, batch, 1) == aligned);
+  }
+}
+
+/// As `check`, but the product with log2(e) also rounds, by |x - max| <= 10 halves, and the gradient is rounded by at
+/// most 2^-8 or 2^-11 of itself.
+TEST_CASE_TEMPLATE("cross entropy on CUDA in 16 bits computes in float", T, bfloat16, float16) {
+  if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (Index classes : {5, 1000, 1030, 9001}) {
+    CAPTURE(classes);
+    CrossEntropyCase<T> const batch(3, classes, 5);
+    CrossEntropyCase<double> exact(3, classes, 5);
+    for (std::size_t i = 0; i < exact.logits.size(); ++i)
+      exact.logits[i] = static_cast<double>(static_cast<float>(batch.logits[i]));
+    auto const expected = exact.on_host(1);
+    auto const [losses, gradient] = at_offset(stream, batch, 0);
+    double const roundings = 10 + 10 + 4 + 16 + 8 + 10 + static_cast<double>(classes) / 32;
+    double const unit = std::ldexp(1.0, -23), of_itself = std::ldexp(1.0, std::is_same_v<T, bfloat16> ? -8 : -11);
+    bool close = true;
+    for (std::size_t row = 0; row < losses.size(); ++row)
+      close = close && std::abs(losses[row] - expected.losses[row]) <= unit * roundings * 8;
+    CHECK(close);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      auto const got = static_cast<double>(static_cast<float>(gradient[i])), wanted = expected.gradient[i];
+      close = close && std::abs(got - wanted) <= unit * (roundings * 4 + 4) + of_itself * std::abs(wanted);
+    }
+    CHECK(close);
   }
 }
 

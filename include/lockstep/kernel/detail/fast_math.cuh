@@ -6,9 +6,13 @@
 
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 
-/// Functions that a device computes by one instruction. CUDA's own take three more, for results outside the normal
-/// range.
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
+/// Functions that a device computes by one or two instructions. CUDA's own take three to six more, for results outside
+/// the normal range or for the last bits.
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+inline constexpr float log2_of_e = 1.44269504088896340736f;
+
+inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Returns 2^x, with a relative error of about 2^-22; 0 for a result below 2^-126.
 [[nodiscard]] __device__ inline float fast_exp2(float x) noexcept {
@@ -20,6 +24,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
   return std::exp2(x);
 #endif
 }
+
+/// Returns e^x, with a relative error of about (|x| + 4) * 2^-24; 0 for a result below 2^-126.
+[[nodiscard]] __device__ inline float fast_exp(float x) noexcept { return fast_exp2(x * log2_of_e); }
 
 /// Returns the logarithm to base 2, with an absolute error of about 2^-22 for x near 1, else a relative one.
 [[nodiscard]] __device__ inline float fast_log2(float x) noexcept {

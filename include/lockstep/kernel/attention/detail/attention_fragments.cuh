@@ -17,8 +17,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-inline constexpr float log2_of_e = 1.44269504088896340736f;
-
 /// Blocks that a multiprocessor is to hold at once: a limit of the kernels' registers.
 template <class Scalar>
 constexpr int resident_blocks(int channels, int row_tiles) {
