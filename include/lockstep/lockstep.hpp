@@ -204,6 +204,7 @@
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/embedding/segment_of.hpp>
 #include <lockstep/nn/embedding/segments.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/binary_cross_entropy_with_logits.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>

@@ -42,7 +42,7 @@ requires(CheckMember<Sample, Indices, Member>::value&&...) struct ColumnTuple<
   using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 
-/// Replaces a sample that is no aggregate, so that the message about it is the only error.
+/// Replaces a sample that is no aggregate, or that a metric lacks, so that the message about it is the only error.
 struct NoSample {
   int none = 0;
 };
@@ -109,7 +109,7 @@ class Columns {
   template <class Member, class Other>
   requires(!std::same_as<Other, Sample>) [[nodiscard]] typename detail::ColumnFor<Member, Space, sequences>::type const&
   operator[](Member Other::*) const noexcept {
-    static_assert(std::same_as<Other, Sample>,
+    static_assert(std::same_as<Other, Sample> || std::same_as<Other, detail::NoSample>,
                   "Lockstep: batch[&Other::member] names a member of another struct than the batch's samples: use a "
                   "member of the sample type, which is the first type in this line's Columns<Sample, ...>");
     return detail::no_column<typename detail::ColumnFor<Member, Space, sequences>::type>;

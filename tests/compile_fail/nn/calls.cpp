@@ -9,6 +9,26 @@
 // CASE sequence_of_array: Lockstep: nn::sequence_of takes a column of std::vector, whole
 // CASE sequence_without_positions: Lockstep: nn::sequence_of takes the positions of the batch's samples
 // CASE input_of_batch: Lockstep: context.input takes a column of the batch
+// CASE layer_without_input: Lockstep: layers take an input behind the context, a Variable or a Sequence
+// CASE sequence_layer_without_input: Lockstep: layers take an input behind the context, a Variable or a Sequence
+// CASE fused_string: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE fused_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE fused_layer: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE feed_forward_string: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE feed_forward_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE encoder_string: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE encoder_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE norm_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE bias_flag: Lockstep: Linear takes nn::Bias::none in place of false
+// CASE softmax_without_context: Lockstep: layers, activations and losses take the context first
+// CASE sum_with_number: Lockstep: an activation is multiplied by a number by nn::scale(context, x, factor)
+// CASE number_first: Lockstep: an activation is multiplied by a number by nn::scale(context, x, factor)
+// CASE negative: Lockstep: an activation is multiplied by a number by nn::scale(context, x, factor)
+// CASE quotient: Lockstep: an activation is multiplied by a number by nn::scale(context, x, factor)
+// CASE loss_without_labels: Lockstep: losses take a column of the batch behind the prediction
+// CASE loss_of_batch: Lockstep: losses take a column of the batch behind the prediction
+// CASE loss_of_member: Lockstep: losses take a column of the batch behind the prediction
+// CASE distance_without_target: Lockstep: losses take a column of the batch behind the prediction
 // CASE constant_context: Lockstep: the context is const, and forward passes change it
 #include <array>
 #include <cstdint>
@@ -21,6 +41,12 @@
 #include <lockstep/nn/elementwise/gelu.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/module/activation_layers.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/normalization/softmax.hpp>
+#include <lockstep/nn/transformer/feed_forward.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
 
 using namespace lockstep;
 using Context = nn::Context<float, HostSpace>;
@@ -30,6 +56,42 @@ struct Sample {
   std::vector<float> steps;
   std::int32_t label;
 };
+
+struct Layers {
+#if defined(CASE_bias_flag)
+  nn::Linear linear{2, 2, false};
+#else
+  nn::Linear linear{2, 2, nn::Bias::none};
+#endif
+#if defined(CASE_feed_forward_string)
+  nn::FeedForward feed_forward{2, 4, 0, "gelu"};
+#elif defined(CASE_feed_forward_function)
+  nn::FeedForward feed_forward{2, 4, 0, nn::gelu};
+#else
+  nn::FeedForward feed_forward{2, 4, 0, nn::Activation::gelu};
+#endif
+#if defined(CASE_encoder_string)
+  nn::TransformerEncoder encoder{{.layers = 1, .width = 2, .heads = 1, .feed_forward = 4, .activation = "gelu"}};
+#elif defined(CASE_encoder_function)
+  nn::TransformerEncoder encoder{{.layers = 1, .width = 2, .heads = 1, .feed_forward = 4, .activation = nn::gelu}};
+#else
+  nn::TransformerEncoder encoder{
+      {.layers = 1, .width = 2, .heads = 1, .feed_forward = 4, .activation = nn::Activation::relu}};
+#endif
+#if defined(CASE_norm_function)
+  nn::BatchNorm norm{2, {.activation = nn::gelu}};
+#else
+  nn::BatchNorm norm{2, {.activation = nn::Activation::relu}};
+#endif
+};
+
+auto encode(Layers const& layers, Context& context, nn::Sequence<float, HostSpace> const& x) {
+#if defined(CASE_sequence_layer_without_input)
+  return layers.feed_forward.forward(context, layers.encoder.forward(context));
+#else
+  return layers.feed_forward.forward(context, layers.encoder.forward(context, x));
+#endif
+}
 
 auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> const& batch) {
 #if defined(CASE_constant_context)
@@ -44,13 +106,31 @@ auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> cons
   auto const hidden = linear.forward(x);
 #elif defined(CASE_layer_swapped)
   auto const hidden = linear.forward(x, context);
+#elif defined(CASE_layer_without_input)
+  auto const hidden = linear.forward(context);
+#elif defined(CASE_fused_string)
+  auto const hidden = linear.forward(context, x, "gelu");
+#elif defined(CASE_fused_function)
+  auto const hidden = linear.forward(context, x, nn::gelu);
+#elif defined(CASE_fused_layer)
+  auto const hidden = linear.forward(context, x, nn::GELU{});
 #else
-  auto const hidden = linear.forward(context, x);
+  auto const hidden = linear.forward(context, x, nn::Activation::none);
 #endif
 #if defined(CASE_activation_swapped)
   auto const logits = nn::gelu(hidden, context);
 #elif defined(CASE_activation_of_column)
   auto const logits = nn::gelu(context, batch[&Sample::x]);
+#elif defined(CASE_softmax_without_context)
+  auto const logits = nn::softmax(hidden);
+#elif defined(CASE_sum_with_number)
+  auto const logits = hidden + 1.0f;
+#elif defined(CASE_number_first)
+  auto const logits = 2 * hidden;
+#elif defined(CASE_negative)
+  auto const logits = -hidden;
+#elif defined(CASE_quotient)
+  auto const logits = hidden / 2;
 #elif defined(CASE_sum_with_column)
   auto const logits = nn::add(context, hidden, batch[&Sample::x]);
 #else
@@ -65,6 +145,14 @@ auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> cons
 #endif
 #if defined(CASE_loss_without_context)
   return nn::cross_entropy(logits, batch[&Sample::label]);
+#elif defined(CASE_loss_without_labels)
+  return nn::cross_entropy(context, logits);
+#elif defined(CASE_loss_of_batch)
+  return nn::cross_entropy(context, logits, batch);
+#elif defined(CASE_loss_of_member)
+  return nn::cross_entropy(context, logits, &Sample::label);
+#elif defined(CASE_distance_without_target)
+  return nn::mean_squared_error(context, logits);
 #else
   return nn::cross_entropy(context, logits, batch[&Sample::label]);
 #endif

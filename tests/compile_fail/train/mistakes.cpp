@@ -5,6 +5,13 @@
 // CASE function_as_metric: Lockstep: an argument of Evaluation is no metric
 // CASE class_labels: Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss, quantile_loss)
 // CASE nameless: Lockstep: visit calls each(child): give each child a name
+// CASE name_last: Lockstep: visit calls each(child, name): the name comes first, each("hidden", hidden)
+// CASE vector_of_layers: Lockstep: visit calls each(name, child) with a child that is no layer
+// CASE metric_of_nothing: Lockstep: a metric takes the sample's member with the label or the target
+// CASE metric_of_name: Lockstep: a metric takes the sample's member with the label or the target
+// CASE metric_without_classes: Lockstep: this metric takes a number behind the member, of classes or of k
+// CASE metric_before_evaluation: Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none
+// CASE evaluated_dataset: Lockstep: an Evaluation's first argument is not a non-const data::DataLoader
 // CASE sequences: Lockstep: context.input takes numbers without a length per row
 // CASE optionals: Lockstep: context.input takes a number for each row
 // CASE mean_of_loss: Lockstep: a loss is a sum with its weight, and the trainer divides by the weight of all ranks
@@ -87,6 +94,11 @@ struct Model {
 
 #if defined(CASE_nameless)
   void visit(auto&& each) { each(layer); }
+#elif defined(CASE_name_last)
+  void visit(auto&& each) { each(layer, "layer"); }
+#elif defined(CASE_vector_of_layers)
+  std::vector<ls::nn::Linear> layers{};
+  void visit(auto&& each) { each("layer", layer), each("layers", layers), each("shift", shift); }
 #else
   void visit(auto&& each) { each("layer", layer), each("shift", shift); }
 #endif
@@ -144,6 +156,17 @@ void train(std::vector<Sample> const& samples) {
 #endif
 #if defined(CASE_function_as_metric)
   static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, [](auto const&, auto const&) { return 1.0; }}));
+#elif defined(CASE_metric_of_nothing)
+  static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, ls::train::Accuracy{}}));
+#elif defined(CASE_metric_of_name)
+  static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, ls::train::Auc{"label"}}));
+#elif defined(CASE_metric_without_classes)
+  static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, ls::train::F1{&Sample::label}}));
+#elif defined(CASE_metric_before_evaluation)
+  static_cast<void>(trainer.evaluate(loader, ls::train::Accuracy{&Sample::label}));
+#elif defined(CASE_evaluated_dataset)
+  static_cast<void>(
+      trainer.evaluate(ls::train::Evaluation{ls::data::InMemoryDataset{samples}, ls::train::Accuracy{&Sample::label}}));
 #elif defined(CASE_evaluated_loader)
   static_cast<void>(trainer.evaluate(loader));
 #else

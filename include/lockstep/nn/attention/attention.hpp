@@ -160,6 +160,11 @@ class MultiHeadAttention {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  SequenceOf<Context> forward(Context const&) const {
+    return detail::reject_missing_input<SequenceOf<Context>>();
+  }
 
  private:
   /// Rotates queries and keys in place if positions are rotary, and returns the angles.

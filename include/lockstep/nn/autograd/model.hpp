@@ -35,6 +35,13 @@ class ChildVisitor {
                   "Lockstep: visit calls each(name, child) with a temporary object or a number: a child is a member of "
                   "the model, a layer or an nn::Parameter");
   }
+  /// Rejects a name behind the child.
+  template <class Child>
+  requires(!std::is_convertible_v<Child&, std::string_view>) void operator()(Child&, std::string_view) const {
+    static_assert(sizeof(Child) == 0,
+                  "Lockstep: visit calls each(child, name): the name comes first, each(\"hidden\", hidden); see "
+                  "docs/reference/model.md");
+  }
   /// Rejects a child without a name.
   template <class Child>
   void operator()(Child&&) const {

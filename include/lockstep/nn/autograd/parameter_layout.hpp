@@ -88,8 +88,8 @@ class ParameterLayout {
                   "const, and its layers, too; see docs/reference/model.md");
     static_assert(constant || visited,
                   "Lockstep: visit calls each(name, child) with a child that is no layer: neither nn::Parameter nor "
-                  "nn::Buffer, and without its own visit(each), such as a number or a std::vector of layers; see "
-                  "docs/reference/model.md");
+                  "nn::Buffer, and without its own visit(each), such as a number; visit the "
+                  "layers of a std::vector one by one, each(\"0\", layers[0]); see docs/reference/model.md");
     return !constant && visited;
   }
 

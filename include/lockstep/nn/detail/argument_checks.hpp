@@ -7,7 +7,8 @@
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+namespace detail {
 
 template <class Input>
 inline constexpr bool is_tensor = false;
@@ -81,16 +82,42 @@ template <class First, class... Others>
     return Variable<float, 2, HostSpace>{};
 }
 
+/// Argument type with which a parameter of an overload set's type, such as nn::gelu's, is found: the only overload that
+/// takes it is the one that rejects calls.
+struct FunctionName {};
+
 /// Rejects a call at compile time that lacks the context in front, or activations behind it. Never returns.
 template <class First, class... Others>
 [[nodiscard]] auto reject_call(First const& first, Others const&... others) {
-  static_assert(is_context<First>,
+  constexpr bool is_name = std::is_same_v<First, FunctionName>;  // the parameter's type has a message of its own
+  static_assert(is_name || is_context<First>,
                 "Lockstep: layers, activations and losses take the context first: layer.forward(context, x), "
                 "nn::gelu(context, x), nn::cross_entropy(context, logits, labels)");
   static_assert(!is_context<First>,
                 "Lockstep: functions of activations take Variables or Sequences behind the context. For a batch's "
                 "column of numbers pass context.input(column), for one of sequences nn::sequence_of");
-  return first_activation(first, others...);
+  if constexpr (is_name)
+    return first;
+  else
+    return first_activation(first, others...);
+}
+
+/// Rejects a layer's call with nothing behind the context at compile time. Never returns.
+template <class Output>
+[[nodiscard]] Output reject_missing_input() {
+  static_assert(!std::is_same_v<Output, Output>,
+                "Lockstep: layers take an input behind the context, a Variable or a Sequence: layer.forward(context, "
+                "x)");
+  return {};
+}
+
+/// Rejects a loss without labels or a target at compile time. Never returns.
+template <class Output>
+[[nodiscard]] Output reject_missing_target() {
+  static_assert(!std::is_same_v<Output, Output>,
+                "Lockstep: losses take a column of the batch behind the prediction: nn::cross_entropy(context, logits, "
+                "batch[&Sample::label]), nn::mean_squared_error(context, x, batch[&Sample::target])");
+  return {};
 }
 
 /// An argument that is no Sequence, passed to a layer over tokens.
@@ -106,4 +133,36 @@ template <class Context, class Input>
   return {};
 }
 
-}}}  // namespace lockstep::nn::detail
+/// An activation and a number, in either order.
+template <class Left, class Right>
+concept ActivationAndNumber = (is_activation<Left> && std::is_arithmetic_v<Right>) ||
+                              (std::is_arithmetic_v<Left> && is_activation<Right>);
+
+/// Rejects arithmetic of activations and numbers at compile time. Never returns.
+template <class... Operands>
+[[nodiscard]] auto reject_arithmetic(Operands const&... operands) {
+  static_assert(sizeof...(Operands) == 0,
+                "Lockstep: an activation is multiplied by a number by nn::scale(context, x, factor); "
+                "nn::elementwise(context, rule, x) computes any other function of its elements");
+  return first_activation(operands...);
+}
+
+}  // namespace detail
+
+template <class Left, class Right>
+requires detail::ActivationAndNumber<Left, Right>
+auto operator+(Left const& x, Right const& y) { return detail::reject_arithmetic(x, y); }
+template <class Left, class Right>
+requires detail::ActivationAndNumber<Left, Right>
+auto operator-(Left const& x, Right const& y) { return detail::reject_arithmetic(x, y); }
+template <class Left, class Right>
+requires detail::ActivationAndNumber<Left, Right>
+auto operator*(Left const& x, Right const& y) { return detail::reject_arithmetic(x, y); }
+template <class Left, class Right>
+requires detail::ActivationAndNumber<Left, Right>
+auto operator/(Left const& x, Right const& y) { return detail::reject_arithmetic(x, y); }
+template <class Operand>
+requires detail::is_activation<Operand>
+auto operator-(Operand const& x) { return detail::reject_arithmetic(x); }
+
+}}}  // namespace lockstep::nn

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/elementwise.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -21,5 +22,7 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> exp(Context& context, SequenceOf<Context> const& x) {
   return x.with(exp(context, x.tokens));
 }
+/// Rejects calls without the context in front at compile time.
+auto exp(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/elementwise/detail/elementwise.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -20,5 +21,7 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> scale(Context& context, SequenceOf<Context> const& x, double factor) {
   return x.with(scale(context, x.tokens, factor));
 }
+/// Rejects calls without the context in front at compile time.
+auto scale(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

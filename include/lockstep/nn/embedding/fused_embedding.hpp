@@ -117,6 +117,11 @@ class FusedEmbedding {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  SequenceOf<Context> forward(Context const&) const {
+    return detail::reject_missing_input<SequenceOf<Context>>();
+  }
 
  private:
   static Parameter table(Index rows, Index width, GradientForm gradient);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <string>
 #include <tuple>
 #include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise/elementwise.hpp>
 #include <lockstep/kernel/linear/activation_slope.hpp>
@@ -17,10 +17,9 @@
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/detail/apply_to_rows.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
-
-using kernel::Activation;
 
 namespace detail {
 
@@ -46,6 +45,12 @@ class Linear {
  public:
   /// @throws ConfigError unless both are at least 1
   Linear(Index inputs, Index outputs, Bias bias = Bias::learned);
+  /// Rejects true and false at compile time.
+  template <std::same_as<bool> Flag>
+  Linear(Index inputs, Index outputs, Flag) : Linear(inputs, outputs) {
+    static_assert(!std::is_same_v<Flag, Flag>,
+                  "Lockstep: Linear takes nn::Bias::none in place of false, and nn::Bias::learned in place of true");
+  }
 
   /// Names "weight", and "bias" if there is one.
   void visit(auto&& each) {
@@ -85,12 +90,17 @@ class Linear {
   template <class Context, int Rank>
   requires(Rank > 2)
       [[nodiscard]] nn::VariableOf<Context, Rank> forward(Context& context, nn::VariableOf<Context, Rank> x,
-                                                          Activation activation = Activation::none) const {
+                                                          ActivationOption activation = Activation::none) const {
     return detail::apply_to_rows(x, [&](auto const& rows) { return forward(context, rows, activation); });
   }
 
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  VariableOf<Context, 2> forward(Context const&) const {
+    return detail::reject_missing_input<VariableOf<Context, 2>>();
+  }
 
   /// Rejects any other argument at compile time and explains what the layer takes.
   template <class Context, class Input>
@@ -116,11 +126,12 @@ class Linear {
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError if x has another width
   template <class Context>
-  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x, Activation activation) const;
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
+                                               ActivationOption activation) const;
   /// Applies layer and activation to each slot.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
-                                            Activation activation) const;
+                                            ActivationOption activation) const;
 
   /// An activated output, and the slope by which its gradient is multiplied in backward.
   template <class Context>

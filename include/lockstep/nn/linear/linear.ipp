@@ -45,7 +45,7 @@ LOCKSTEP_INLINE SequenceOf<Context> Linear::forward(Context& context, SequenceOf
 
 template <class Context>
 LOCKSTEP_INLINE VariableOf<Context, 2> Linear::forward(Context& context, VariableOf<Context, 2> x,
-                                                       Activation activation) const {
+                                                       ActivationOption activation) const {
   if (activation == Activation::none) return forward(context, x);
   auto const activated = forward(context, x, activation, {});
   on_backward(context, activated.y, [this, x, activated](Context& c) {
@@ -71,7 +71,7 @@ LOCKSTEP_INLINE VariableOf<Context, 2> Linear::forward(Context& context, Variabl
 
 template <class Context>
 LOCKSTEP_INLINE SequenceOf<Context> Linear::forward(Context& context, SequenceOf<Context> const& x,
-                                                    Activation activation) const {
+                                                    ActivationOption activation) const {
   return x.with(forward(context, x.tokens, activation));
 }
 
@@ -157,30 +157,31 @@ LOCKSTEP_INLINE void Linear::backward_through_gelu(
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-#define LOCKSTEP_LINEAR(Number, Space)                                                                              \
-  template TensorView<Operand<Context<Number, Space>> const, 2, Space> Linear::weight<Context<Number, Space>>(      \
-      Staging<Context<Number, Space>> & work) const;                                                                \
-  template TensorView<Operand<Context<Number, Space>> const, 1, Space> Linear::bias<Context<Number, Space>>(        \
-      Staging<Context<Number, Space>> & work) const;                                                                \
-  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                           \
-      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;                             \
-  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                              \
-      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const;                         \
-  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                           \
-      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation) const;      \
-  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                              \
-      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x, Activation activation) const;  \
-  template Linear::Activated<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                       \
-      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation,             \
-      kernel::RowDropout<Space> dropout) const;                                                                     \
-  template void Linear::backward<Context<Number, Space>>(                                                           \
-      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x,                                          \
-      TensorView<typename Context<Number, Space>::Scalar const, 2, Space> dy,                                       \
-      kernel::ActivationSlope<typename Context<Number, Space>::Scalar, Space> slope) const;                         \
-  template VariableOf<Context<Number, Space>, 2> Linear::output<Context<Number, Space>>(                            \
-      Context<Number, Space> & context, Index rows) const;                                                          \
-  template void Linear::backward<Context<Number, Space>>(                                                           \
-      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x, VariableOf<Context<Number, Space>, 2> y, \
+#define LOCKSTEP_LINEAR(Number, Space)                                                                               \
+  template TensorView<Operand<Context<Number, Space>> const, 2, Space> Linear::weight<Context<Number, Space>>(       \
+      Staging<Context<Number, Space>> & work) const;                                                                 \
+  template TensorView<Operand<Context<Number, Space>> const, 1, Space> Linear::bias<Context<Number, Space>>(         \
+      Staging<Context<Number, Space>> & work) const;                                                                 \
+  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                            \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x) const;                              \
+  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                               \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x) const;                          \
+  template VariableOf<Context<Number, Space>, 2> Linear::forward<Context<Number, Space>>(                            \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, ActivationOption activation) const; \
+  template SequenceOf<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                               \
+      Context<Number, Space> & context, SequenceOf<Context<Number, Space>> const& x, ActivationOption activation)    \
+      const;                                                                                                         \
+  template Linear::Activated<Context<Number, Space>> Linear::forward<Context<Number, Space>>(                        \
+      Context<Number, Space> & context, VariableOf<Context<Number, Space>, 2> x, Activation activation,              \
+      kernel::RowDropout<Space> dropout) const;                                                                      \
+  template void Linear::backward<Context<Number, Space>>(                                                            \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x,                                           \
+      TensorView<typename Context<Number, Space>::Scalar const, 2, Space> dy,                                        \
+      kernel::ActivationSlope<typename Context<Number, Space>::Scalar, Space> slope) const;                          \
+  template VariableOf<Context<Number, Space>, 2> Linear::output<Context<Number, Space>>(                             \
+      Context<Number, Space> & context, Index rows) const;                                                           \
+  template void Linear::backward<Context<Number, Space>>(                                                            \
+      Context<Number, Space> & c, VariableOf<Context<Number, Space>, 2> x, VariableOf<Context<Number, Space>, 2> y,  \
       kernel::ActivationSlope<typename Context<Number, Space>::Scalar, Space> slope) const
 // Only float and double have these.
 #define LOCKSTEP_LINEAR_EXACT(Number, Space)                                    \

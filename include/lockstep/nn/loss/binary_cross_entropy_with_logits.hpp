@@ -58,6 +58,11 @@ template <class Context, class Prediction, class Target>
   return elementwise_loss(context, kernel::BinaryCrossEntropy{options.positive_weight}, logits, target, options.factor);
 }
 
+/// Rejects calls without a target at compile time.
+template <detail::IsContext Context>
+LossOf<Context> binary_cross_entropy_with_logits(Context&, auto const&) {
+  return detail::reject_missing_target<LossOf<Context>>();
+}
 /// Rejects calls without the context in front at compile time.
 auto binary_cross_entropy_with_logits(detail::NoContext auto const& first, auto const&...) {
   static_cast<void>(detail::reject_call(first));

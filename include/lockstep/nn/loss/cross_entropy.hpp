@@ -33,6 +33,14 @@ template <class Element>
 inline constexpr bool is_class_probability =
     std::is_floating_point_v<Element> || std::is_same_v<Element, bfloat16> || std::is_same_v<Element, float16>;
 
+/// Whether the arguments behind the logits begin with labels: a batch's column or a view.
+template <class... Arguments>
+inline constexpr bool starts_with_labels = false;
+template <class First, class... Others>
+inline constexpr bool starts_with_labels<First, Others...> = BatchTensor<First> || requires(First const& column) {
+  column.characters;
+};
+
 /// Rejects absent labels unless the collate's value for them is the ignored label.
 template <class Space, class Labels>
 void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
@@ -174,6 +182,12 @@ LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntro
   return {};
 }
 
+/// Rejects calls without labels, or with others than a column or a view, at compile time.
+template <detail::IsContext Context, class Logits, class... Labels>
+requires(detail::LayerOutput<Logits> && !detail::starts_with_labels<Labels...>)  //
+    LossOf<Context> cross_entropy(Context&, Logits const&, Labels const&...) {
+  return detail::reject_missing_target<LossOf<Context>>();
+}
 /// Rejects calls without the context in front at compile time.
 auto cross_entropy(detail::NoContext auto const& first, auto const&...) {
   static_cast<void>(detail::reject_call(first));

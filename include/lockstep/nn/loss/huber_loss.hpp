@@ -33,6 +33,11 @@ template <detail::IsContext Context, class Prediction, class Target>
   return elementwise_loss(context, kernel::HuberLoss{options.delta}, prediction, target, options.factor);
 }
 
+/// Rejects calls without a target at compile time.
+template <detail::IsContext Context>
+LossOf<Context> huber_loss(Context&, auto const&) {
+  return detail::reject_missing_target<LossOf<Context>>();
+}
 /// Rejects calls without the context in front at compile time.
 auto huber_loss(detail::NoContext auto const& first, auto const&...) {
   static_cast<void>(detail::reject_call(first));

@@ -22,6 +22,11 @@ template <detail::IsContext Context, class Prediction, class Target>
   return elementwise_loss(context, kernel::AbsoluteError{}, prediction, target, options.factor);
 }
 
+/// Rejects calls without a target at compile time.
+template <detail::IsContext Context>
+LossOf<Context> mean_absolute_error(Context&, auto const&) {
+  return detail::reject_missing_target<LossOf<Context>>();
+}
 /// Rejects calls without the context in front at compile time.
 auto mean_absolute_error(detail::NoContext auto const& first, auto const&...) {
   static_cast<void>(detail::reject_call(first));

@@ -14,17 +14,16 @@
 #include <lockstep/nn/autograd/replica_group.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/normalization/detail/channel_norm.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-using kernel::Activation;
-
 /// Options of BatchNorm: statistics, fused activation, synchronization over ranks.
 struct BatchNormOptions {
-  double epsilon = 1e-5;                     ///< added to the variance, above 0
-  double momentum = 0.1;                     ///< weight of the new statistics in the running averages
-  Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
+  double epsilon = 1e-5;                           ///< added to the variance, above 0
+  double momentum = 0.1;                           ///< weight of the new statistics in the running averages
+  ActivationOption activation = Activation::none;  ///< fused into the same pass; gelu is not supported
   /// Computes statistics over the rows of all ranks or devices, like PyTorch's SyncBatchNorm. Costs two small exchanges
   /// for each micro-batch.
   bool synchronized = false;

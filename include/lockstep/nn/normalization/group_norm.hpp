@@ -11,16 +11,15 @@
 #include <lockstep/kernel/normalization/group_norm.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/normalization/detail/channel_norm.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-using kernel::Activation;
-
 /// Options of GroupNorm: epsilon and fused activation.
 struct GroupNormOptions {
-  double epsilon = 1e-5;                     ///< added to the variance, above 0
-  Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
+  double epsilon = 1e-5;                           ///< added to the variance, above 0
+  ActivationOption activation = Activation::none;  ///< fused into the same pass; gelu is not supported
 };
 
 /// Group normalization: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are

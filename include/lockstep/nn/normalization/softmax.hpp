@@ -6,6 +6,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -37,5 +38,7 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> softmax(Context& context, SequenceOf<Context> const& x) {
   return x.with(softmax(context, x.tokens));
 }
+/// Rejects calls without the context in front at compile time.
+auto softmax(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

@@ -76,6 +76,11 @@ class Dropout {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  VariableOf<Context, 2> forward(Context const&) const {
+    return detail::reject_missing_input<VariableOf<Context, 2>>();
+  }
 
  private:
   template <class Context>

@@ -11,6 +11,7 @@
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
@@ -23,7 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 class FeedForward {
  public:
   /// @throws ConfigError unless width and inner are at least 1, 0 <= dropout < 1 and activation is not none
-  FeedForward(Index width, Index inner, double dropout = 0, Activation activation = Activation::gelu)
+  FeedForward(Index width, Index inner, double dropout = 0, ActivationOption activation = Activation::gelu)
       : first_(checked(width, inner), inner), second_(inner, width), dropout_(dropout), activation_(activation) {
     expect<ConfigError>(activation != Activation::none, [] {
       return std::string(
@@ -44,6 +45,11 @@ class FeedForward {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  SequenceOf<Context> forward(Context const&) const {
+    return detail::reject_missing_input<SequenceOf<Context>>();
+  }
 
  private:
   /// Checks the sizes and names the options that the caller knows.

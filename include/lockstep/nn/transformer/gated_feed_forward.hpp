@@ -48,6 +48,11 @@ class GatedFeedForward {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  SequenceOf<Context> forward(Context const&) const {
+    return detail::reject_missing_input<SequenceOf<Context>>();
+  }
 
  private:
   Linear gate_, up_, down_;

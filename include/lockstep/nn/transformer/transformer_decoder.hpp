@@ -3,6 +3,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/transformer/detail/layer_stack.hpp>
 #include <lockstep/nn/transformer/transformer_decoder_layer.hpp>
 
@@ -14,14 +15,14 @@ class TransformerDecoder {
  public:
   /// Options of all layers: number, widths, heads, dropout, place of the norms.
   struct Options {
-    Index layers;                              ///< number of layers; 0 returns the input unchanged
-    Index width;                               ///< channels of every token and of the memory
-    Index heads;                               ///< number of heads; each takes width / heads channels
-    Index feed_forward;                        ///< width inside each feed-forward part
-    double dropout = 0;                        ///< probability
-    bool norm_first = false;                   ///< as in the layer; add your own norm after the last layer
-    Activation activation = Activation::gelu;  ///< of each feed-forward part
-    double epsilon = 1e-5;                     ///< of the norms
+    Index layers;                                    ///< number of layers; 0 returns the input unchanged
+    Index width;                                     ///< channels of every token and of the memory
+    Index heads;                                     ///< number of heads; each takes width / heads channels
+    Index feed_forward;                              ///< width inside each feed-forward part
+    double dropout = 0;                              ///< probability
+    bool norm_first = false;                         ///< as in the layer; add your own norm after the last layer
+    ActivationOption activation = Activation::gelu;  ///< of each feed-forward part
+    double epsilon = 1e-5;                           ///< of the norms
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -39,6 +40,11 @@ class TransformerDecoder {
                                             SequenceOf<Context> const& memory) const;
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  SequenceOf<Context> forward(Context const&) const {
+    return detail::reject_missing_input<SequenceOf<Context>>();
+  }
 
  private:
   detail::LayerStack<TransformerDecoderLayer> layers_;

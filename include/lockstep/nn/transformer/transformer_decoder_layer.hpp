@@ -4,6 +4,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
+#include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
 #include <lockstep/nn/transformer/detail/layer_stack.hpp>
 #include <lockstep/nn/transformer/detail/residual_connection.hpp>
@@ -21,13 +22,13 @@ class TransformerDecoderLayer {
  public:
   /// Options of one layer: widths, heads, dropout, place of the norms.
   struct Options {
-    Index width;                               ///< channels of every token and of the memory
-    Index heads;                               ///< number of heads; each takes width / heads channels
-    Index feed_forward;                        ///< width inside the feed-forward part
-    double dropout = 0;                        ///< probability
-    bool norm_first = false;                   ///< normalizes the input of each part instead of the sum after it
-    Activation activation = Activation::gelu;  ///< of the feed-forward part
-    double epsilon = 1e-5;                     ///< of the norms
+    Index width;                                     ///< channels of every token and of the memory
+    Index heads;                                     ///< number of heads; each takes width / heads channels
+    Index feed_forward;                              ///< width inside the feed-forward part
+    double dropout = 0;                              ///< probability
+    bool norm_first = false;                         ///< normalizes the input of each part instead of the sum after it
+    ActivationOption activation = Activation::gelu;  ///< of the feed-forward part
+    double epsilon = 1e-5;                           ///< of the norms
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
@@ -61,6 +62,11 @@ class TransformerDecoderLayer {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <detail::IsContext Context>
+  SequenceOf<Context> forward(Context const&) const {
+    return detail::reject_missing_input<SequenceOf<Context>>();
+  }
 
  private:
   friend class detail::LayerStack<TransformerDecoderLayer>;

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -16,11 +17,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// The first of equal logits wins. A single logit, as of nn::binary_cross_entropy_with_logits, predicts 1 if it is
 /// above 0. Labels equal to `ignored` do not count, as with CrossEntropyOptions::ignored. The value is 0 without
 /// samples.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class Accuracy {
  public:
   /// @param ignored label whose rows do not count
   explicit Accuracy(Label Sample::*label, std::optional<Index> ignored = {}) : label_(label), ignored_(ignored) {}
+  /// Rejects a metric without a member at compile time.
+  explicit Accuracy(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : Accuracy(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

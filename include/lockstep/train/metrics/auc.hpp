@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <lockstep/train/metrics/detail/binary_logits.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -17,11 +18,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// `samples()`, gets the area over logits rounded to bfloat16, in which logits that differ by less than 0.4 % are
 /// equal.
 /// @source Fawcett: An introduction to ROC analysis (2006)
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class Auc {
  public:
   /// @param label member that is 0 or another number
   explicit Auc(Label Sample::*label) : label_(label) {}
+  /// Rejects a metric without a member at compile time.
+  explicit Auc(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : Auc(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, 1], a Variable on the host or a Sequence of such tokens

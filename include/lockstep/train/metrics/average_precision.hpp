@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <lockstep/train/metrics/detail/binary_logits.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -14,11 +15,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// precision among all samples whose logit is at least its own. The value is the mean of these precisions; a constant
 /// prediction has the share of such labels. The value is 0 without such a label.
 /// The model predicts one logit per sample or token. Exact for any number of devices and ranks, as Auc.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class AveragePrecision {
  public:
   /// @param label member that is 0 or another number
   explicit AveragePrecision(Label Sample::*label) : label_(label) {}
+  /// Rejects a metric without a member at compile time.
+  explicit AveragePrecision(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : AveragePrecision(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, 1], a Variable on the host or a Sequence of such tokens

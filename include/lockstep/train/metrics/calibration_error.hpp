@@ -11,6 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -21,7 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// BinaryCalibrationError with norm "l1". A model trained with `positive_weight`, or on a sample of the negatives, is
 /// not calibrated. Smaller is better. The value is 0 without samples.
 /// @source Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning (2015)
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class CalibrationError {
  public:
   static constexpr bool higher_is_better = false;  ///< for best_by
@@ -32,6 +33,9 @@ class CalibrationError {
       throw ConfigError("CalibrationError: there are " + std::to_string(bins) + " bins; choose from 1 to 65536");
     totals_.resize(3 * static_cast<std::size_t>(bins));
   }
+  /// Rejects a metric without a member at compile time.
+  explicit CalibrationError(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : CalibrationError(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, 1], a Variable on the host or a Sequence of such tokens

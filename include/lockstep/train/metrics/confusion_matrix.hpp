@@ -9,6 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/class_decisions.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -16,12 +17,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// Counts for each label how often each class was predicted: `ConfusionMatrix{&Article::label, 4}`. Its values are
 /// named "confusion.LABEL.PREDICTED" and are in row order. In a report with only this metric, metrics[label * classes +
 /// predicted] is the count of `label` predicted as `predicted`. Predictions and `ignored` labels work as in F1.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class ConfusionMatrix {
  public:
   /// @throws ConfigError if there are fewer than 2 classes, or more than 4096
   ConfusionMatrix(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
       : decisions_("ConfusionMatrix", label, classes, ignored), counts_(counts_of(classes)) {}
+  /// Rejects a metric without a member at compile time.
+  explicit ConfusionMatrix(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : ConfusionMatrix(detail::required_member<Label Sample::*>(), 2) {}
+  /// Rejects a metric without the number of classes at compile time.
+  explicit ConfusionMatrix(Label Sample::*label) : ConfusionMatrix(label, detail::required_number<Label>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

@@ -14,6 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/layout_of.hpp>
 #include <lockstep/nn/loss/ctc_best_path.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -22,13 +23,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// labels: `CtcErrorRate{&Clip::words}`. It is the word error rate if labels are words, and the character error rate if
 /// they are characters. It takes the labels of nn::ctc_loss. The value is 0 without labels. Smaller is better.
 /// @source Levenshtein distance
-template <class Sample, class Labels>
+template <class Sample = detail::NoSample, class Labels = std::vector<int>>
 class CtcErrorRate {
  public:
   static constexpr bool higher_is_better = false;  ///< for best_by
 
   /// @param blank class of the blank, as in nn::ctc_loss
   explicit CtcErrorRate(Labels Sample::*labels, Index blank = 0) : labels_(labels), blank_(blank) {}
+  /// Rejects a metric without a member at compile time.
+  explicit CtcErrorRate(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : CtcErrorRate(detail::required_member<Labels Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction a Sequence of logits on the host

@@ -5,6 +5,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/class_counts.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -14,11 +15,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// count.
 /// The prediction is the largest logit, the first of equal ones. A single logit predicts 1 if it is above 0. Labels
 /// equal to `ignored` do not count. The value is 0 without samples.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class F1 {
  public:
   /// @throws ConfigError if there are fewer than 2 classes
   F1(Label Sample::*label, Index classes, std::optional<Index> ignored = {}) : counts_("F1", label, classes, ignored) {}
+  /// Rejects a metric without a member at compile time.
+  explicit F1(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : F1(detail::required_member<Label Sample::*>(), 2) {}
+  /// Rejects a metric without the number of classes at compile time.
+  explicit F1(Label Sample::*label) : F1(label, detail::required_number<Label>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

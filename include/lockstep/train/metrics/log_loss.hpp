@@ -11,6 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -20,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// different losses compare. Probabilities are the softmax of the logits; a single logit x gives label 1 the
 /// probability 1 / (1 + exp(-x)). Sequences and images count tokens or places. Labels equal to `ignored` do not count.
 /// Smaller is better. The value is 0 without samples.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class LogLoss {
  public:
   static constexpr bool higher_is_better = false;  ///< for best_by
@@ -28,6 +29,9 @@ class LogLoss {
   /// @param label member of the samples
   /// @param ignored label that does not count
   explicit LogLoss(Label Sample::*label, std::optional<Index> ignored = {}) : label_(label), ignored_(ignored) {}
+  /// Rejects a metric without a member at compile time.
+  explicit LogLoss(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : LogLoss(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], or [rows, …, 1] for labels 0 and 1: a Variable on the host or a Sequence of

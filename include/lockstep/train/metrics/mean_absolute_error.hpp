@@ -7,6 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_target.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -14,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// Mean of |prediction - target| over all outputs of all samples: `MeanAbsoluteError{&Run::energy}`. Sequences and
 /// images count tokens or places. Rows whose std::optional target is empty do not count. Smaller values are better. The
 /// value is 0 without samples, and NaN if a prediction is NaN.
-template <class Sample, class Target>
+template <class Sample = detail::NoSample, class Target = float>
 class MeanAbsoluteError {
  public:
   static constexpr bool higher_is_better = false;  ///< for best_by
@@ -22,6 +23,9 @@ class MeanAbsoluteError {
   /// @param target number, array or vector of numbers, or optional number
   explicit MeanAbsoluteError(Target Sample::*target, RegressionOptions options = {})
       : target_(target), options_(std::move(options)) {}
+  /// Rejects a metric without a member at compile time.
+  explicit MeanAbsoluteError(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : MeanAbsoluteError(detail::required_member<Target Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, outputs], a Variable on the host or a Sequence of such tokens, with as many targets

@@ -5,6 +5,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/class_counts.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -13,12 +14,17 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// the number of places where label and prediction are the class, over the number of places where either is. It counts
 /// all places of the evaluation, not image by image. Classes without places do not count. Predictions and `ignored`
 /// labels work as in F1.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class MeanIoU {
  public:
   /// @throws ConfigError if there are fewer than 2 classes
   MeanIoU(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
       : counts_("MeanIoU", label, classes, ignored) {}
+  /// Rejects a metric without a member at compile time.
+  explicit MeanIoU(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : MeanIoU(detail::required_member<Label Sample::*>(), 2) {}
+  /// Rejects a metric without the number of classes at compile time.
+  explicit MeanIoU(Label Sample::*label) : MeanIoU(label, detail::required_number<Label>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

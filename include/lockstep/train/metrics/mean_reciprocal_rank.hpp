@@ -7,6 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
 #include <lockstep/train/metrics/detail/rank_of_label.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -14,13 +15,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// Mean of 1 / (rank of the label among all logits), where the largest logit has rank 1:
 /// `MeanReciprocalRank{&Session::bought}`. Sequences count tokens. The first of equal logits counts as the larger.
 /// Labels equal to `ignored` do not count. The value is 0 without samples.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class MeanReciprocalRank {
  public:
   /// @param label member of the samples
   /// @param ignored label that does not count
   explicit MeanReciprocalRank(Label Sample::*label, std::optional<Index> ignored = {})
       : label_(label), ignored_(ignored) {}
+  /// Rejects a metric without a member at compile time.
+  explicit MeanReciprocalRank(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : MeanReciprocalRank(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

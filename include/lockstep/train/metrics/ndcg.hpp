@@ -10,6 +10,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
 #include <lockstep/train/metrics/detail/rank_of_label.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -18,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// "ndcg_10". The mean of 1 / log2(1 + rank of the label among all logits), where the largest logit has rank 1, and of
 /// 0 for ranks above k. Sequences count tokens. The first of equal logits counts as the larger. Labels equal to
 /// `ignored` do not count. The value is 0 without samples.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class Ndcg {
  public:
   /// @throws ConfigError if k is not positive
@@ -26,6 +27,11 @@ class Ndcg {
       : label_(label), k_(k), ignored_(ignored), name_("ndcg_" + std::to_string(k)) {
     if (k < 1) throw ConfigError("Ndcg: k is " + std::to_string(k) + "; it must be at least 1");
   }
+  /// Rejects a metric without a member at compile time.
+  explicit Ndcg(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : Ndcg(detail::required_member<Label Sample::*>(), 2) {}
+  /// Rejects a metric without k at compile time.
+  explicit Ndcg(Label Sample::*label) : Ndcg(label, detail::required_number<Label>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

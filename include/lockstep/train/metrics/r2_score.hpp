@@ -12,6 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_target.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -33,7 +34,7 @@ inline constexpr std::size_t outputs_of<std::vector<Value>> = outputs_of<Value>;
 /// images count tokens or places. Rows whose std::optional target is empty do not count. The value is 0 without
 /// samples. `RegressionOptions::unit` has no effect. The deviations are a difference of sums of doubles, which loses
 /// digits if targets have a mean of more than 10^6 times their deviation.
-template <class Sample, class Target>
+template <class Sample = detail::NoSample, class Target = float>
 class R2Score {
   static constexpr std::size_t outputs = detail::outputs_of<Target>;
 
@@ -41,6 +42,9 @@ class R2Score {
   /// @param target number, array or vector of numbers, or optional number
   explicit R2Score(Target Sample::*target, RegressionOptions options = {})
       : target_(target), options_(std::move(options)) {}
+  /// Rejects a metric without a member at compile time.
+  explicit R2Score(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : R2Score(detail::required_member<Target Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, outputs], a Variable on the host or a Sequence of such tokens, with as many targets;

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_target.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -14,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// Root of the mean of (prediction - target)^2 over all outputs of all samples: `RootMeanSquaredError{&Run::energy}`.
 /// Sequences and images count tokens or places. Rows whose std::optional target is empty do not count. Smaller values
 /// are better. The value is 0 without samples, and NaN if a prediction is NaN.
-template <class Sample, class Target>
+template <class Sample = detail::NoSample, class Target = float>
 class RootMeanSquaredError {
  public:
   static constexpr bool higher_is_better = false;  ///< for best_by
@@ -22,6 +23,9 @@ class RootMeanSquaredError {
   /// @param target number, array or vector of numbers, or optional number
   explicit RootMeanSquaredError(Target Sample::*target, RegressionOptions options = {})
       : target_(target), options_(std::move(options)) {}
+  /// Rejects a metric without a member at compile time.
+  explicit RootMeanSquaredError(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : RootMeanSquaredError(detail::required_member<Target Sample::*>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, outputs], a Variable on the host or a Sequence of such tokens, with as many targets

@@ -9,6 +9,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/metrics/detail/each_label.hpp>
 #include <lockstep/train/metrics/detail/rank_of_label.hpp>
+#include <lockstep/train/metrics/detail/required.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -17,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// "top_5_accuracy". Sequences and images count tokens or places. The first of equal logits counts as the larger. With
 /// k = 1 and at least 2 classes it equals Accuracy. Labels equal to `ignored` do not count. The value is 0 without
 /// samples.
-template <class Sample, class Label>
+template <class Sample = detail::NoSample, class Label = int>
 class TopKAccuracy {
  public:
   /// @throws ConfigError if k is not positive
@@ -25,6 +26,11 @@ class TopKAccuracy {
       : label_(label), k_(k), ignored_(ignored), name_("top_" + std::to_string(k) + "_accuracy") {
     if (k < 1) throw ConfigError("TopKAccuracy: k is " + std::to_string(k) + "; it must be at least 1");
   }
+  /// Rejects a metric without a member at compile time.
+  explicit TopKAccuracy(detail::NoMember auto const&...) requires detail::LacksMember<Sample>
+      : TopKAccuracy(detail::required_member<Label Sample::*>(), 2) {}
+  /// Rejects a metric without k at compile time.
+  explicit TopKAccuracy(Label Sample::*label) : TopKAccuracy(label, detail::required_number<Label>()) {}
 
   /// Counts one batch.
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each

@@ -55,8 +55,9 @@ struct Evaluations;
 /// must outlive it.
 template <class Loader, class... Metrics>
 struct Evaluation {
+  static constexpr bool loads = detail::LoadsBatches<Loader>;  ///< whether `loader` is a DataLoader
   static_assert(
-      detail::LoadsBatches<Loader>,
+      loads,
       "Lockstep: an Evaluation's first argument is not a non-const data::DataLoader; put a dataset into "
       "one: data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
   static_assert((Metric<Metrics> && ...),
@@ -84,10 +85,14 @@ struct Evaluation {
 /// Takes the types of the loader and of the metrics from the arguments. Rejects an argument that is no metric.
 template <class Loader, class... Metrics>
 Evaluation(Loader&, Metrics...) -> Evaluation<Loader, typename detail::MetricOrNone<Metrics>::type...>;
+template <class Other, class... Metrics>
+Evaluation(Other const&, Metrics...) -> Evaluation<Other const, typename detail::MetricOrNone<Metrics>::type...>;
 
 /// Several evaluations of one fit, made in order: the first one, and named ones that `with` adds.
 template <class First, class... Others>
 struct Evaluations {
+  static constexpr bool loads = First::loads && (Others::loads && ...);  ///< whether all have a DataLoader
+
   First first;                                           ///< reported without a prefix
   std::tuple<std::pair<std::string, Others>...> others;  ///< with the prefix "NAME_"
 
@@ -100,7 +105,9 @@ struct Evaluations {
 };
 
 /// Makes a fit train without evaluations.
-struct NoEvaluation {};
+struct NoEvaluation {
+  static constexpr bool loads = true;  ///< needs no DataLoader
+};
 
 /// Whether a type is an evaluation of `fit`: an Evaluation, Evaluations or NoEvaluation.
 template <class Value>

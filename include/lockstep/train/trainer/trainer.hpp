@@ -219,15 +219,19 @@ class Trainer {
   template <class Evaluation>
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
       evaluate(Evaluation const& evaluation, train::ProgressCallback const& on_progress = {}) {
-    auto const turn = call();
-    train::detail::check_names(train::detail::MetricNames(evaluation), "evaluate");
-    if constexpr (Session::spans_ranks) session_.check_agreement(train::detail::agreement_of(evaluation));
-    train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
-    return evaluate_all(evaluation, on_progress);
+    if constexpr (Evaluation::loads) {
+      auto const turn = call();
+      train::detail::check_names(train::detail::MetricNames(evaluation), "evaluate");
+      if constexpr (Session::spans_ranks) session_.check_agreement(train::detail::agreement_of(evaluation));
+      train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
+      return evaluate_all(evaluation, on_progress);
+    } else {
+      return {};
+    }
   }
   /// Rejects anything else at compile time.
-  template <class Other>
-  requires(!train::is_evaluation<Other>) train::EvaluationReport evaluate(Other const&) {
+  template <class Other, class... Others>
+  requires(!train::is_evaluation<Other>) train::EvaluationReport evaluate(Other const&, Others const&...) {
     static_assert(!std::is_same_v<Other, Other>,
                   "Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none; without metrics, "
                   "train::Evaluation{loader} gives the loss; see docs/reference/trainer.md");
@@ -274,13 +278,14 @@ class Trainer {
   [[gnu::cold]] train::EvaluationReport evaluate_all(Evaluation const& evaluation,
                                                      train::ProgressCallback const& on_progress) {
     return train::detail::combined_report(evaluation, [&](std::string const& prefix, auto const& each) {
-      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), on_progress);
+      return evaluate_steps(prefix, each, train::detail::steps_of(prefix, each, split()), on_progress);
     });
   }
   /// Evaluates the first `steps` steps.
   template <class Loader, class... Metrics>
-  train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
-                                   Index steps, train::ProgressCallback const& on_progress = {}) {
+  train::EvaluationReport evaluate_steps(std::string const& prefix,
+                                         train::Evaluation<Loader, Metrics...> const& evaluation, Index steps,
+                                         train::ProgressCallback const& on_progress = {}) {
     if constexpr (train::detail::can_evaluate<Model, typename Session::DeviceReplica, typename Loader::Batch,
                                               Metrics...>()) {
       session_.synchronize_buffers();
@@ -420,8 +425,8 @@ class Trainer {
     train::BatchFeed feed(loader, session_, 1);
     train::detail::PassMeter unused;
     micro_step(feed, epoch, true, false, options, record, unused, [](auto...) {});
-    train::detail::each_evaluation(evaluation,
-                                   [&](std::string const& prefix, auto const& each) { evaluate(prefix, each, 1); });
+    train::detail::each_evaluation(
+        evaluation, [&](std::string const& prefix, auto const& each) { evaluate_steps(prefix, each, 1); });
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
   }
 

@@ -44,6 +44,11 @@ class ConvolutionBase {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <IsContext Context>
+  VariableOf<Context, Dims + 2> forward(Context const&) const {
+    return reject_missing_input<VariableOf<Context, Dims + 2>>();
+  }
 
  protected:
   /// Makes a weight [first, second, kernel…]. Weight and bias start uniform within 1 / sqrt(second * elements of the

@@ -25,6 +25,11 @@ class ChannelNorm {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <IsContext Context>
+  VariableOf<Context, 2> forward(Context const&) const {
+    return reject_missing_input<VariableOf<Context, 2>>();
+  }
 
  protected:
   explicit ChannelNorm(Index channels)

@@ -39,6 +39,11 @@ class RowNorm {
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
+  /// Rejects calls without an input at compile time.
+  template <IsContext Context>
+  VariableOf<Context, 2> forward(Context const&) const {
+    return reject_missing_input<VariableOf<Context, 2>>();
+  }
 
  protected:
   RowNorm(Index width, double epsilon) : weight_{{width}, Initializer::constant(1)}, epsilon_(epsilon) {

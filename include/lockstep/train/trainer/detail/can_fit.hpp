@@ -29,12 +29,12 @@ consteval bool can_learn_from() {
                   "and metrics get");
     static_assert(has_loss || predicts_nothing || !nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
-                  "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result; see "
-                  "docs/reference/model.md");
+                  "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result, "
+                  "unless an error above is in it; see docs/reference/model.md");
     static_assert(has_loss || nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context> for the type of "
-                  "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
-                  "docs/reference/model.md");
+                  "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const, "
+                  "unless an error above is in them; see docs/reference/model.md");
     return has_loss;
   }
 }
@@ -63,10 +63,10 @@ consteval bool can_fit() {
   static_assert(is_evaluation<Evaluation>,
                 "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
                 "see docs/reference/trainer.md");
-  if constexpr (loads)
-    return can_learn_from<Model, Replica, typename Loader::Batch>() && is_evaluation<Evaluation>;
-  else
+  if constexpr (!loads || !is_evaluation<Evaluation>)
     return false;
+  else
+    return can_learn_from<Model, Replica, typename Loader::Batch>() && Evaluation::loads;
 }
 
 }}}  // namespace lockstep::train::detail
