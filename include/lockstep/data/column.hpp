@@ -189,9 +189,11 @@ class Columns;
 
 namespace detail {
 
+// Not collatable. The type keeps the message about the sample (CheckMember in columns.hpp) the only error.
 template <class Value, class Space, Sequences sequences>
 struct ColumnFor {
   static constexpr bool collatable = false;
+  using type = ArrayColumn<float, 1, Space>;
 };
 template <Number Value, class Space, Sequences sequences>
 struct ColumnFor<Value, Space, sequences> {
@@ -209,13 +211,12 @@ struct ColumnFor<std::optional<Value>, Space, sequences> {
   using type = OptionalColumn<Value, Space>;
 };
 template <Number Value, class Space, Sequences sequences>
-requires(!std::same_as<Value, bool>)  // std::vector<bool> holds bits, not elements
+requires(!std::same_as<Value, bool>)  // std::vector<bool> holds bits, not elements: as above
     struct ColumnFor<std::vector<Value>, Space, sequences> {
   static constexpr bool collatable = true;
   using type =
       std::conditional_t<sequences == Sequences::ragged, RaggedColumn<Value, Space>, PaddedColumn<Value, Space>>;
 };
-// Not collatable. The type keeps the message about the sample (CheckMember in columns.hpp) the only error.
 template <class Space, Sequences sequences>
 struct ColumnFor<std::vector<bool>, Space, sequences> {
   static constexpr bool collatable = false;

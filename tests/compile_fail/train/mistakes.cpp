@@ -5,7 +5,7 @@
 // CASE function_as_metric: Lockstep: an argument of Evaluation is no metric
 // CASE class_labels: Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss, quantile_loss)
 // CASE nameless: Lockstep: visit calls each(child): give each child a name
-// CASE name_last: Lockstep: visit calls each(child, name): the name comes first, each("hidden", hidden)
+// CASE name_last: Lockstep: visit calls each(child, name): the name comes first
 // CASE vector_of_layers: Lockstep: visit calls each(name, child) with a child that is no layer
 // CASE metric_of_nothing: Lockstep: a metric takes the sample's member with the label or the target
 // CASE metric_of_name: Lockstep: a metric takes the sample's member with the label or the target
@@ -19,6 +19,7 @@
 // CASE named_column: Lockstep: batch[...] takes a pointer to a member of the sample: batch[&Sample::member]
 // CASE constructor: Lockstep: the sample is not an aggregate
 // CASE no_default: Lockstep: the sample has no default value
+// CASE nested: Lockstep: this member of the sample cannot be collated
 // CASE c_array: Lockstep: a sample holds no C arrays
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
 // CASE policy_first: Lockstep: the second argument is no optimizer: it has no `states`
@@ -59,6 +60,8 @@ struct Sample {
 #endif
 #if defined(CASE_bits)
   std::vector<bool> seen;
+#elif defined(CASE_nested)
+  std::vector<std::vector<float>> grid;
 #endif
 };
 
@@ -110,6 +113,8 @@ struct Model {
 #elif defined(CASE_optionals)
     static_cast<void>(context.input(batch[&Sample::weight]));
     return layer.forward(context, context.input(batch[&Sample::x]));
+#elif defined(CASE_nested)
+    return layer.forward(context, context.input(batch[&Sample::grid]));
 #elif defined(CASE_named_column)
     return layer.forward(context, context.input(batch["x"]));
 #else
