@@ -36,6 +36,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -61,7 +62,7 @@ struct Sample {
 #if defined(CASE_bits)
   std::vector<bool> seen;
 #elif defined(CASE_nested)
-  std::vector<std::vector<float>> grid;
+  std::vector<std::string> grid;
 #endif
 };
 
