@@ -26,8 +26,9 @@ struct CheckMember {
   static_assert(
       value || std::same_as<Type, std::vector<bool>>,
       "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
-      "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these. Sample, "
-      "member (counted from 0) and type are in this line's CheckMember<Sample, member, type>");
+      "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these; a grid is one "
+      "std::array or std::vector of all its numbers, which the model reshapes. Sample, member (counted from 0) and type "
+      "are in this line's CheckMember<Sample, member, type>");
 };
 
 /// The columns of a sample; empty if one of its members has no column, so that the message above is the only error.
