@@ -27,7 +27,8 @@ struct CheckMember {
       value || std::same_as<Type, std::vector<bool>>,
       "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
       "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these; a grid is one "
-      "std::array or std::vector of all its numbers, which the model reshapes. Sample, member (counted from 0) and type "
+      "std::array or std::vector of all its numbers, which the model reshapes. Sample, member (counted from 0) and "
+      "type "
       "are in this line's CheckMember<Sample, member, type>");
 };
 
