@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE c_array: Lockstep: a sample holds no C arrays
+// NOT CLANG c_array
 // CASE base: Lockstep: a sample has no base class
 // CASE empty_base: Lockstep: a sample has no base class
 #include <array>

@@ -21,6 +21,7 @@
 // CASE no_default: Lockstep: the sample has no default value
 // CASE nested: Lockstep: this member of the sample cannot be collated
 // CASE c_array: Lockstep: a sample holds no C arrays
+// NOT CLANG c_array
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
 // CASE policy_first: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE evaluated_loader: Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none

@@ -23,6 +23,7 @@
 #include <lockstep/data/text/token_counts.hpp>
 #include <lockstep/data/text/word_tokenizer.hpp>
 
+#include "sanitized.hpp"
 #include "temporary_folder.hpp"
 #include "unprivileged.hpp"
 
@@ -269,7 +270,7 @@ TEST_CASE("memory use of preparation depends on the distinct words, not on the t
   auto const file = fs::directory_iterator(folder / "cache")->file_size();
   CHECK(file > std::uintmax_t{18} << 20);
   REQUIRE(before > 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers use memory per page
+#if !LOCKSTEP_SANITIZED  // sanitizers use memory per page
   CHECK(most - before < 6 * 1024);
 #endif
 }

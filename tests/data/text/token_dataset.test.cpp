@@ -16,6 +16,7 @@
 #include <lockstep/data/text/token_cache.hpp>
 #include <lockstep/data/text/word_tokenizer.hpp>
 
+#include "sanitized.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -95,7 +96,7 @@ TEST_CASE("a process's own memory does not grow with the texts") {
   Index tokens = 0;
   for (Index i = 0; i < dataset.size(); ++i) tokens += std::ssize(dataset.get(i).tokens);
   CHECK(tokens * 4 > (Index{4} << 20));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers use memory per page
+#if !LOCKSTEP_SANITIZED  // sanitizers use memory per page
   CHECK(anonymous_kib() - before < 2048);
 #endif
 }

@@ -11,9 +11,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// of 16-bit types are computed in float.
 template <>
 struct Pad<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  /// Computes y = x at the position that each position copies.
   template <class Scalar>
   static void forward(Stream stream, PadShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
 
+  /// Computes dx = the sum of dy over the copies of each position of x, or adds it to dx.
   template <class Scalar>
   static void backward(Stream stream, PadShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write);
 };

@@ -22,12 +22,12 @@ enum class PadMode {
 
 /// Padding of an image with its own values. Missing dimensions of space come first and have extent 1.
 struct PadShape {
-  Index rows = 0;              ///< samples
-  Index channels = 1;          ///< of x and y, in the last axis
-  Extents<3> extent{1, 1, 1};  ///< of x
-  Extents<3> before{0, 0, 0};  ///< positions of y before those of x, along each axis
-  Extents<3> after{0, 0, 0};   ///< positions of y after those of x, along each axis
-  PadMode mode = PadMode::circular;
+  Index rows = 0;                    ///< samples
+  Index channels = 1;                ///< of x and y, in the last axis
+  Extents<3> extent{1, 1, 1};        ///< of x
+  Extents<3> before{0, 0, 0};        ///< positions of y before those of x, along each axis
+  Extents<3> after{0, 0, 0};         ///< positions of y after those of x, along each axis
+  PadMode mode = PadMode::circular;  ///< values of the padding
 
   /// Returns the extent of y along an axis.
   [[nodiscard]] constexpr Index result(std::size_t axis) const noexcept {

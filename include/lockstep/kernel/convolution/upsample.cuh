@@ -19,9 +19,11 @@ struct Upsample<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Scalar>
   static void backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx, Write write);
 
+  /// Computes y = x interpolated linearly along each axis.
   template <class Scalar>
   static void linear(Stream stream, UpsampleShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
 
+  /// Computes dx = the sum of dy by the weights of the interpolation, or adds it to dx.
   template <class Scalar>
   static void linear_backward(Stream stream, UpsampleShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
                               Write write);

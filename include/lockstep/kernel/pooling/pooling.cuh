@@ -36,10 +36,13 @@ struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which,
                              Matrix<Scalar const> dy, Matrix<Scalar> dx, Write write);
 
+  /// Computes y[r] = the largest value of each channel over the tokens of sequence r, or 0 without tokens, and the
+  /// token that has it.
   template <class Scalar>
   static void max(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> x, Matrix<Scalar> y,
                   Matrix<std::int32_t> argmax);
 
+  /// Computes dx = dy[r] at the tokens that won and zero elsewhere, or adds it to dx.
   template <class Scalar>
   static void max_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<Scalar const> dy,
                            Matrix<std::int32_t const> argmax, Matrix<Scalar> dx, Write write);

@@ -94,6 +94,7 @@ template <class Context, detail::NotSequence<Context> Input>
 auto mean_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 /// Rejects calls without the context in front at compile time.
 auto sum_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front at compile time.
 auto max_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 
 }}}  // namespace lockstep::nn

@@ -85,6 +85,7 @@ struct Evaluation {
 /// Takes the types of the loader and of the metrics from the arguments. Rejects an argument that is no metric.
 template <class Loader, class... Metrics>
 Evaluation(Loader&, Metrics...) -> Evaluation<Loader, typename detail::MetricOrNone<Metrics>::type...>;
+/// Takes the types as above, so that the message about a temporary or a const loader is the only error.
 template <class Other, class... Metrics>
 Evaluation(Other const&, Metrics...) -> Evaluation<Other const, typename detail::MetricOrNone<Metrics>::type...>;
 
