@@ -23,13 +23,11 @@ struct CheckMember {
       "Lockstep: std::vector<bool> holds bits, which a batch cannot view as elements: make this member of the "
       "sample a std::vector<std::uint8_t>. Sample and member (counted from 0) are in this line's "
       "CheckMember<Sample, member, type>");
-  static_assert(
-      value || std::same_as<Type, std::vector<bool>>,
-      "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
-      "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these; a grid is one "
-      "std::array or std::vector of all its numbers, which the model reshapes. Sample, member (counted from 0) and "
-      "type "
-      "are in this line's CheckMember<Sample, member, type>");
+  static_assert(value || std::same_as<Type, std::vector<bool>>,
+                "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
+                "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these; "
+                "docs/reference/collate.md says how to write others, such as a grid. Sample, member (counted from 0) "
+                "and type are in this line's CheckMember<Sample, member, type>");
 };
 
 /// The columns of a sample; empty if one of its members has no column, so that the message above is the only error.
