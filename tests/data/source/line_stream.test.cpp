@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <lockstep/data/source/text_lines_dataset.hpp>
 
 #include "../../temporary_folder.hpp"
 
@@ -127,5 +128,9 @@ TEST_CASE("a stream checks that its text is UTF-8, or converts it part by part")
   CHECK_FALSE(lane.next());
   write_file(folder / "c", "\xff\xfeh\0\n\0i\0"s);
   CHECK(rest_of(data::LineStream({folder / "c"}, 1, text, "utf-16").lane(0, 0)) == std::vector<std::string>{"h", "i"});
+  // An index, which reads a converted copy, skips as many byte order marks.
+  write_file(folder / "marks", "\xff\xfe\xff\xfe\xff\xfeh\0"s);
+  auto const line = rest_of(data::LineStream({folder / "marks"}, 1, text, "utf-16").lane(0, 0)).at(0);
+  CHECK(data::TextLinesDataset(folder / "marks", {.encoding = "utf-16"}).get(0) == line);
   CHECK_THROWS_AS(data::LineStream({folder / "a"}, 1, text, "klingon"), ConfigError);
 }

@@ -18,6 +18,12 @@ LOCKSTEP_INLINE DataFile converted_file(std::string const& path, std::string con
                     "; name a folder that can be written to in TMPDIR");
   TextWindow window{TextDecoder(encoding)};
   std::size_t written = 0;
+  auto const write = [&](std::string_view text) {
+    if (!write_at(to.get(), text, written))
+      throw DataError(path + ": its text as UTF-8 cannot be written to " + folder + ": " + system_message(errno) +
+                      "; name a folder with more space in TMPDIR, or convert the file to UTF-8");
+    written += text.size();
+  };
   for (std::ptrdiff_t lines = 0; !window.ended();) {
     auto const at = window.offset();
     require_text(window.grow(from.file.get(), path), at, path);
@@ -25,10 +31,8 @@ LOCKSTEP_INLINE DataFile converted_file(std::string const& path, std::string con
     lines += std::count(text.begin(), text.end(), '\n');
     if (auto const& problem = window.problem())
       throw DataError(path + ":" + std::to_string(1 + lines) + ": " + problem->what);
-    if (!write_at(to.get(), text, written))
-      throw DataError(path + ": its text as UTF-8 cannot be written to " + folder + ": " + system_message(errno) +
-                      "; name a folder with more space in TMPDIR, or convert the file to UTF-8");
-    written += text.size();
+    if (at == 0 && window.offset() > 0) write("\xef\xbb\xbf");  // the reader of the copy skips a byte order mark, too
+    write(text);
     window.drop(text.size());
   }
   return DataFile(path, std::move(to));
