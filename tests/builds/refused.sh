@@ -23,7 +23,7 @@ refuses() { # TEXT FLAG…
 preprocess
 refuses 'it needs Linux' -U__linux__
 refuses 'it needs C++20' -std=c++17
-refuses 'it needs libc++ 20 or newer, or libstdc++' -D_LIBCPP_VERSION=190107
+refuses 'it needs a libc++ newer than 19, or libstdc++' -D_LIBCPP_VERSION=190107
 refuses 'it needs exceptions and type information' -fno-rtti
 refuses 'it needs exceptions and type information' -fno-exceptions
 refuses '-ffast-math changes results' -ffast-math

@@ -72,7 +72,7 @@
 #error "Lockstep: it needs C++20: compile with -std=c++20 or later"
 #endif
 #if defined(_LIBCPP_VERSION) && _LIBCPP_VERSION < 200000  // it has no std::stop_token, nor from_chars of a double
-#error "Lockstep: it needs libc++ 20 or newer, or libstdc++: compile with -stdlib=libstdc++"
+#error "Lockstep: it needs a libc++ newer than 19, or libstdc++: compile with -stdlib=libstdc++"
 #endif
 #if !defined(__cpp_exceptions) || !defined(__cpp_rtti)
 #error "Lockstep: it needs exceptions and type information: compile without -fno-exceptions and -fno-rtti"

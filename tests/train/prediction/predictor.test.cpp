@@ -20,6 +20,7 @@
 #include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/convolution/convolution.hpp>
 #include <lockstep/nn/convolution/pad.hpp>
+#include <lockstep/nn/convolution/upsample.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/elementwise/multiply.hpp>
 #include <lockstep/nn/elementwise/tanh.hpp>
@@ -686,6 +687,7 @@ TEST_CASE("windows over a Variable run token by token only if they read no earli
   is_refused(nn::MaxPool1d({.kernel = 2, .stride = 2, .padding = 1}), "pooling" + kernel);
   is_refused(nn::AvgPool1d({.kernel = 2, .stride = 1, .padding = 1}), "pooling" + kernel);
   is_refused(nn::Pad1d(), "padding of a Variable with few steps");
+  is_refused(nn::Upsample1d(2, nn::UpsampleMode::linear), "linear upsampling of a Variable with one step");
 }
 
 TEST_CASE("selected rows continue as whole sequences would, with equal bits, padded and ragged") {

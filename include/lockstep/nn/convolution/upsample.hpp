@@ -43,10 +43,14 @@ class Upsample {
 
   /// Returns the upsampled x.
   /// @shape x [rows, extent…, channels]   @shape returns [rows, extent * factor…, channels]
+  /// @throws ConfigError for linear upsampling of one step of a time series in prediction token by token
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Upsample<typename Context::Space>;
+    if constexpr (Dims == 1 && Context::Space::host_accessible)
+      if (mode_ == UpsampleMode::linear)
+        context.cache().expect_steps(x.extent(1), 2, "linear upsampling of a Variable with one step");
     kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.to_3d(1)};
     auto extent = x.value.extent;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {

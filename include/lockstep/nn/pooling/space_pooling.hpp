@@ -28,6 +28,53 @@ enum class Pool {
   average,  ///< of each window, including the zeros of the padding
 };
 
+namespace detail {
+/// Returns the value that `how` takes from each window, in a tensor of that extent.
+template <Pool how, class Context, int Rank, int ResultRank>
+[[nodiscard]] VariableOf<Context, ResultRank> pool_windows(Context& context, VariableOf<Context, Rank> x,
+                                                           kernel::ConvolutionShape const& shape,
+                                                           Extents<ResultRank> const& extent) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::SpatialPooling<typename Context::Space>;
+  auto const y = context.template variable<ResultRank>(extent);
+  Extents<1> const from{x.value.size()}, to{y.value.size()};
+  Staging work(context);
+  auto const input = work.read(x.value).reshape(from);
+  auto const output = work.write(y.value).reshape(to);
+  if constexpr (how == Pool::average) {
+    Kernel::template average<Operand>(context.stream(), shape, input, output);
+    context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+      Staging back(c);
+      if (auto const dx = back.gradient(x))
+        Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
+                                                   {dx.data, from}, dx.write);
+    });
+  } else {
+    TensorView<std::int32_t, 1, typename Context::Space> argmax;
+    if (context.recording()) argmax = context.template temporary<std::int32_t>(to);
+    Kernel::template max<Operand>(context.stream(), shape, input, output, argmax);
+    context.on_backward(y, std::tuple{}, [shape, x, y, argmax, from, to](Context& c) {
+      Staging back(c);
+      if (auto const dx = back.gradient(x))
+        Kernel::template max_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), argmax,
+                                               {dx.data, from}, dx.write);
+    });
+  }
+  return y;
+}
+/// Returns that value over all pixels, voxels or time steps of x.
+template <Pool how, class Context, int Rank>
+[[nodiscard]] VariableOf<Context, 2> pool_all(Context& context, VariableOf<Context, Rank> x) {
+  static_assert(Rank >= 3, "Lockstep: global pooling takes [rows, extent…, channels]");
+  Index pixels = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) pixels *= x.extent(axis);
+  Extents<2> const extent{x.extent(0), x.extent(Rank - 1)};
+  kernel::ConvolutionShape const shape{
+      .rows = extent[0], .inputs = extent[1], .extent = {1, 1, pixels}, .kernel = {1, 1, pixels}};
+  return pool_windows<how, Context, Rank, 2>(context, x, shape, extent);
+}
+}  // namespace detail
+
 /// Pooling over spatial windows, channel by channel; channels last.
 /// @determinism bitwise, for any number of threads
 template <int Dims, Pool how>
@@ -57,8 +104,6 @@ class SpacePooling {
   /// @throws ConfigError for a time series smaller than the kernel in prediction token by token
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
-    using Operand = nn::Operand<Context>;
-    using Kernel = kernel::SpatialPooling<typename Context::Space>;
     if constexpr (Dims == 1 && Context::Space::host_accessible)
       context.cache().expect_steps(x.extent(1), options_.kernel.values[0],
                                    "pooling of a Variable with fewer steps than its kernel");
@@ -73,31 +118,7 @@ class SpacePooling {
       shape.extent[axis_3d] = extent[axis + 1];
       extent[axis + 1] = shape.result(axis_3d);
     }
-    auto y = context.template variable<Dims + 2>(extent);
-    Extents<1> const from{x.value.size()}, to{y.value.size()};
-    Staging work(context);
-    auto const input = work.read(x.value).reshape(from);
-    auto const output = work.write(y.value).reshape(to);
-    if constexpr (how == Pool::average) {
-      Kernel::template average<Operand>(context.stream(), shape, input, output);
-      context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
-        Staging back(c);
-        if (auto const dx = back.gradient(x))
-          Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
-                                                     {dx.data, from}, dx.write);
-      });
-    } else {
-      TensorView<std::int32_t, 1, typename Context::Space> argmax;
-      if (context.recording()) argmax = context.template temporary<std::int32_t>(to);
-      Kernel::template max<Operand>(context.stream(), shape, input, output, argmax);
-      context.on_backward(y, std::tuple{}, [shape, x, y, argmax, from, to](Context& c) {
-        Staging back(c);
-        if (auto const dx = back.gradient(x))
-          Kernel::template max_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), argmax,
-                                                 {dx.data, from}, dx.write);
-      });
-    }
-    return y;
+    return detail::pool_windows<how, Context, Dims + 2, Dims + 2>(context, x, shape, extent);
   }
   /// Rejects calls without the context in front at compile time.
   auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
@@ -118,37 +139,12 @@ using AvgPool1d = SpacePooling<1, Pool::average>;  ///< means of time series
 using AvgPool2d = SpacePooling<2, Pool::average>;  ///< means of images
 using AvgPool3d = SpacePooling<3, Pool::average>;  ///< means of volumes or videos
 
-namespace detail {
-/// Returns the shape of one window with all pixels, voxels or time steps of x.
-template <class Scalar, int Rank, class Space>
-[[nodiscard]] kernel::ConvolutionShape window_of_all(Variable<Scalar, Rank, Space> const& x) {
-  Index pixels = 1;
-  for (int axis = 1; axis < Rank - 1; ++axis) pixels *= x.extent(axis);
-  return {.rows = x.extent(0), .inputs = x.extent(Rank - 1), .extent = {1, 1, pixels}, .kernel = {1, 1, pixels}};
-}
-}  // namespace detail
-
 /// Returns the mean over all pixels, voxels or time steps, channel by channel.
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, 2> global_average_pool(Context& context, VariableOf<Context, Rank> x) {
-  using Operand = nn::Operand<Context>;
-  using Kernel = kernel::SpatialPooling<typename Context::Space>;
-  static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
-  auto const shape = detail::window_of_all(x);
-  auto y = context.template variable<2>({shape.rows, shape.inputs});
-  Extents<1> const from{x.value.size()}, to{y.value.size()};
-  Staging work(context);
-  Kernel::template average<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
-                                    work.write(y.value).reshape(to));
-  context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
-    Staging back(c);
-    if (auto const dx = back.gradient(x))
-      Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
-                                                 {dx.data, from}, dx.write);
-  });
-  return y;
+  return detail::pool_all<Pool::average>(context, x);
 }
 
 /// Returns the largest value over all pixels, voxels or time steps, channel by channel, as
@@ -159,24 +155,7 @@ template <class Context, int Rank>
 /// @throws ShapeError if x has rows and no pixels
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, 2> global_max_pool(Context& context, VariableOf<Context, Rank> x) {
-  using Operand = nn::Operand<Context>;
-  using Kernel = kernel::SpatialPooling<typename Context::Space>;
-  static_assert(Rank >= 3, "Lockstep: global_max_pool takes [rows, extent…, channels]");
-  auto const shape = detail::window_of_all(x);
-  auto y = context.template variable<2>({shape.rows, shape.inputs});
-  Extents<1> const from{x.value.size()}, to{y.value.size()};
-  TensorView<std::int32_t, 1, typename Context::Space> argmax;
-  if (context.recording()) argmax = context.template temporary<std::int32_t>(to);
-  Staging work(context);
-  Kernel::template max<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
-                                work.write(y.value).reshape(to), argmax);
-  context.on_backward(y, std::tuple{}, [shape, x, y, argmax, from, to](Context& c) {
-    Staging back(c);
-    if (auto const dx = back.gradient(x))
-      Kernel::template max_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), argmax,
-                                             {dx.data, from}, dx.write);
-  });
-  return y;
+  return detail::pool_all<Pool::max>(context, x);
 }
 
 }}}  // namespace lockstep::nn
