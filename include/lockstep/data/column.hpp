@@ -211,7 +211,7 @@ struct ColumnFor<std::optional<Value>, Space, sequences> {
   using type = OptionalColumn<Value, Space>;
 };
 template <Number Value, class Space, Sequences sequences>
-requires(!std::same_as<Value, bool>)  // std::vector<bool> holds bits, not elements: as above
+requires(!std::same_as<Value, bool>)  // std::vector<bool> holds bits, not elements: not collatable
     struct ColumnFor<std::vector<Value>, Space, sequences> {
   static constexpr bool collatable = true;
   using type =
