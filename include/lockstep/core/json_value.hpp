@@ -28,8 +28,8 @@ class Value {
   /// Makes null.
   Value(std::nullptr_t = nullptr) noexcept {}
   /// Makes a bool.
-  template <std::same_as<bool> Integer>
-  Value(Integer value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
+  template <std::same_as<bool> Bool>
+  Value(Bool value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
     data_.integer = value;
   }
   /// Makes an integer.   @throws DataError for an unsigned value above the largest std::int64_t
@@ -67,9 +67,9 @@ class Value {
   [[nodiscard]] bool is_null() const noexcept { return type_ == Type::null; }
   /// Returns whether the value has this type: bool, std::int64_t, double, std::string, Array or Object. An integer is
   /// no double, although `number` reads it.
-  template <class Integer>
+  template <class Content>
   [[nodiscard]] bool is() const noexcept {
-    return type_ == type_of(static_cast<Integer const*>(nullptr));
+    return type_ == type_of(static_cast<Content const*>(nullptr));
   }
 
   /// Returns the bool.   @throws DataError for another type; names both, as the functions below do

@@ -42,8 +42,8 @@ class Writer {
   /// Writes null.
   Writer& value(std::nullptr_t) { return plain("null"); }
   /// Writes true or false.
-  template <std::same_as<bool> Integer>
-  Writer& value(Integer value) {
+  template <std::same_as<bool> Bool>
+  Writer& value(Bool value) {
     return plain(value ? "true" : "false");
   }
   /// Writes an integer.   @throws DataError for an unsigned value above the largest std::int64_t
@@ -52,8 +52,8 @@ class Writer {
     return plain(std::to_string(Value(value).integer()));
   }
   /// Writes a floating-point number.   @throws DataError for nan and infinity
-  template <std::floating_point Integer>
-  Writer& value(Integer value) {
+  template <std::floating_point Number>
+  Writer& value(Number value) {
     if (!std::isfinite(value))
       throw DataError("json: " + where() + " is " + (std::isnan(value) ? "nan" : "infinite") +
                       ", which JSON cannot hold; leave it out or write null");
@@ -82,8 +82,8 @@ class Writer {
   }
 
   /// Writes a name and its value, of any type that `value` accepts.   @throws DataError, Error as `value` does
-  template <class Integer>
-  Writer& member(std::string_view name, Integer const& value) {
+  template <class Content>
+  Writer& member(std::string_view name, Content const& value) {
     return key(name).value(value);
   }
 

@@ -68,15 +68,19 @@ class TextSources {
   /// Adds all files of a dataset.
   void add_files(LabelledFilesDataset const& files);
   /// Adds a string.
-  void add(std::string_view words) { rest_ = mix(rest_, mix(words)); }
+  void add(std::string_view words) { string_hash_ = mix(string_hash_, mix(words)); }
 
-  [[nodiscard]] std::uint64_t place() const noexcept { return place_; }  ///< of the paths
-  [[nodiscard]] std::uint64_t state() const noexcept { return state_; }  ///< of the files
-  [[nodiscard]] std::uint64_t rest() const noexcept { return rest_; }    ///< of the strings
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of all files
+  /// Returns a hash of the absolute paths.
+  [[nodiscard]] std::uint64_t path_hash() const noexcept { return path_hash_; }
+  /// Returns a hash of the files' lengths, inodes and times.
+  [[nodiscard]] std::uint64_t file_hash() const noexcept { return file_hash_; }
+  /// Returns a hash of the strings.
+  [[nodiscard]] std::uint64_t string_hash() const noexcept { return string_hash_; }
+  /// Returns the length of all files, in bytes.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
-  std::uint64_t place_ = 0, state_ = 0, rest_ = 0, bytes_ = 0;
+  std::uint64_t path_hash_ = 0, file_hash_ = 0, string_hash_ = 0, bytes_ = 0;
 };
 
 /// Options of TokenCache: where cache files are, and who waits for them.
@@ -113,10 +117,10 @@ class TokenCache {
     if (rules.vocabulary < 3 || rules.max_length < 1 || rules.max_length > 0x7fffffff)
       throw ConfigError("TokenCache: the vocabulary size is " + std::to_string(rules.vocabulary) + " and the length " +
                         std::to_string(rules.max_length) + "; they must be at least 3 and at least 1");
-    auto const how =
-        mix(mix(std::string_view(rules.tokenizer)), static_cast<std::uint64_t>(rules.vocabulary),
-            static_cast<std::uint64_t>(rules.min_count), static_cast<std::uint64_t>(rules.max_length), sources.rest());
-    detail::TokenKey const key{mix(sources.place(), sources.state()), how};
+    auto const how = mix(mix(std::string_view(rules.tokenizer)), static_cast<std::uint64_t>(rules.vocabulary),
+                         static_cast<std::uint64_t>(rules.min_count), static_cast<std::uint64_t>(rules.max_length),
+                         sources.string_hash());
+    detail::TokenKey const key{mix(sources.path_hash(), sources.file_hash()), how};
     auto const build = [&](int file, std::string const& path) {
       ThreadPool pool(options.threads);
       detail::TokenFileWriter const writer(file, path);
@@ -191,8 +195,8 @@ class TokenCache {
     if (error)
       throw DataError(options.folder + ": cannot be created for prepared texts: " + error.message() +
                       "; choose another folder");
-    auto const path = options.folder + "/" + hexadecimal(sources.place()) + "-" + hexadecimal(sources.state()) + "-" +
-                      hexadecimal(key[1]) + file_extension;
+    auto const path = options.folder + "/" + hexadecimal(sources.path_hash()) + "-" + hexadecimal(sources.file_hash()) +
+                      "-" + hexadecimal(key[1]) + file_extension;
     if (auto found = try_open(path, key, options)) return *found;
     detail::CacheLock const lock(path + ".lock", options.progress, options.stop);
     if (auto found = try_open(path, key, options)) return *found;
@@ -209,7 +213,7 @@ class TokenCache {
       fs::remove(partial, error);
       throw;
     }
-    remove_old_files(options.folder, path, hexadecimal(sources.place()), hexadecimal(sources.state()));
+    remove_old_files(options.folder, path, hexadecimal(sources.path_hash()), hexadecimal(sources.file_hash()));
     return TokenCache(std::make_shared<detail::TokenFile const>(path, key));
   }
   static std::optional<TokenCache> try_open(std::string const& path, detail::TokenKey const& key,

@@ -37,12 +37,12 @@ LOCKSTEP_INLINE void TextSources::add_file(std::string const& path) {
   struct ::stat status {};
   if (::fstat(file.descriptor(), &status) != 0) file.fail("cannot be examined");
   std::error_code error;
-  auto const place = std::filesystem::canonical(path, error);
-  place_ = mix(place_, mix(std::string_view(error ? path : place.string())));
+  auto const absolute = std::filesystem::canonical(path, error);
+  path_hash_ = mix(path_hash_, mix(std::string_view(error ? path : absolute.string())));
   auto const nanoseconds = [](timespec const& time) {
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
   };
-  state_ = mix(state_, file.size(), status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
+  file_hash_ = mix(file_hash_, file.size(), status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
   bytes_ += file.size();
 }
 

@@ -57,9 +57,9 @@ struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
     /// Largest number of plans: enough for two batch sizes, or for lengths that vary within a few steps.
     static constexpr std::size_t capacity = 24;
 
-    /// Returns the plan of this shape and pass. Makes it at the first call; beyond `capacity` plans it replaces the
+    /// Returns the plan of this shape and pass. Creates it at the first call; beyond `capacity` plans it replaces the
     /// oldest.
-    [[nodiscard]] Engine& find(ConvolutionShape const& shape, detail::ConvolutionPass pass, Index tile_rows) {
+    [[nodiscard]] Engine& find_or_create(ConvolutionShape const& shape, detail::ConvolutionPass pass, Index tile_rows) {
       for (auto& plan : plans_)
         if (plan.pass == pass && plan.shape == shape) return *plan.engine;
       auto engine = std::make_unique<Engine>(shape, pass, tile_rows);
@@ -142,7 +142,7 @@ void Convolution<HostSpace>::forward(Stream stream, ConvolutionShape const& shap
   if (shape.rows == 0) return;
   scratch.rewind();
   Tiles const tiles(shape.rows, 1);
-  auto& plan = plans.find(shape, detail::ConvolutionPass::forward, tiles.rows);
+  auto& plan = plans.find_or_create(shape, detail::ConvolutionPass::forward, tiles.rows);
   auto* const packed = scratch.take_elements<Scalar>(plan.weight_elements());
   auto* const work = scratch.take_elements<Scalar>(plan.tile_elements() * tiles.count);
   plan.pack(stream.pool(), weight.data, packed);
@@ -161,7 +161,7 @@ void Convolution<HostSpace>::backward_data(Stream stream, ConvolutionShape const
   if (shape.rows == 0) return;
   scratch.rewind();
   Tiles const tiles(shape.rows, 1);
-  auto& plan = plans.find(shape, detail::ConvolutionPass::data, tiles.rows);
+  auto& plan = plans.find_or_create(shape, detail::ConvolutionPass::data, tiles.rows);
   auto* const packed = scratch.take_elements<Scalar>(plan.weight_elements());
   auto* const work = scratch.take_elements<Scalar>(plan.tile_elements() * tiles.count);
   auto* const to = write == Write::add ? scratch.take_elements<Scalar>(dx.size()) : dx.data;
@@ -188,7 +188,7 @@ void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape con
   }
   scratch.rewind();
   Tiles const tiles(shape.rows, positions_per_sum / shape.output_positions());
-  auto& plan = plans.find(shape, detail::ConvolutionPass::weight, tiles.rows);
+  auto& plan = plans.find_or_create(shape, detail::ConvolutionPass::weight, tiles.rows);
   auto const size = plan.weight_elements();
   auto* const sums = scratch.take_elements<Scalar>(size * tiles.count);
   auto* const bias_sums = scratch.take_elements<Scalar>(shape.outputs * tiles.count);
