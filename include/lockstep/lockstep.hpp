@@ -77,6 +77,7 @@
 #include <lockstep/data/loader/fingerprint.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
+#include <lockstep/data/loader/sample_hashes.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>

@@ -260,6 +260,8 @@ TEST_CASE("ranks started with other settings are refused before they diverge, an
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
   fails("rank 1 has samples of the data = 15, but", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
   fails("rank 1 has fingerprint of the order of the data = ", [](Setting& mine, optim::AdamW&) { mine.order = 4; });
+  fails("rank 1 has sample 6 of the data = ",
+        [](Setting& mine, optim::AdamW&) { std::swap(mine.data[6], mine.data[7]); });
   fails("rank 1 has dropout = 0.200000, but rank 0 has dropout = 0.100000",
         [](Setting& mine, optim::AdamW&) { mine.dropout = 0.2; });
   setting.held_out = 9;

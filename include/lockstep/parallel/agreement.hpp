@@ -19,6 +19,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// Named values that must be equal on all ranks for their replicas to stay equal, in the caller's order.
 class Agreement {
  public:
+  Agreement() = default;
+  /// @param remedy end of the error's message, a string literal
+  explicit Agreement(char const* remedy) : remedy_(remedy) {}
+
   /// Adds a value under the name that an error shows.
   void add(std::string_view field, std::string_view value);
   /// Adds a string.
@@ -67,8 +71,9 @@ class Agreement {
 
   /// Removes the first "field = value" and returns it.
   static std::string next(std::string_view& text);
-  [[noreturn]] static void refuse(std::size_t rank, std::string_view first, std::string_view other);
+  [[noreturn]] void refuse(std::size_t rank, std::string_view first, std::string_view other) const;
 
+  char const* remedy_ = "start all ranks with the same program, flags and data, on one kind of processor";
   std::string text_;  // field and value in turns, each followed by a zero
 };
 

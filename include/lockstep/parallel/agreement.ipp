@@ -38,7 +38,7 @@ LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text) {
   return entry;
 }
 
-LOCKSTEP_COLD_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) {
+LOCKSTEP_COLD_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) const {
   std::string expected, found;
   do {
     expected = next(first);
@@ -46,8 +46,7 @@ LOCKSTEP_COLD_INLINE void Agreement::refuse(std::size_t rank, std::string_view f
   } while (expected == found && !(first.empty() && other.empty()));
   using launch::peer_text;
   throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + peer_text(found) + ", but rank 0 has " +
-                           peer_text(expected) +
-                           "; start all ranks with the same program, flags and data, on one kind of processor");
+                           peer_text(expected) + "; " + remedy_);
 }
 
 }}}  // namespace lockstep::parallel

@@ -90,4 +90,20 @@ std::uint64_t hash_on(std::uint64_t hash, Value const& value) noexcept {
   return hash;
 }
 
+/// Returns a hash that changes with the integers, strings and lengths of a value, and with the previous hash.
+template <class Value>
+std::uint64_t hash_labels_on(std::uint64_t hash, Value const& value) noexcept {
+  if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value> || std::is_same_v<Value, std::string>) {
+    return hash_on(hash, value);
+  } else if constexpr (is_optional<Value>) {
+    hash = mix(hash, value.has_value());
+    return value ? hash_labels_on(hash, *value) : hash;
+  } else if constexpr (variable_length<Value>) {
+    return mix(hash, value.size());
+  } else if constexpr (Aggregate<Value> && !standard_array<Value>) {
+    std::apply([&](auto const&... member) { ((hash = hash_labels_on(hash, member)), ...); }, members(value));
+  }
+  return hash;
+}
+
 }}}  // namespace lockstep::data::detail

@@ -25,6 +25,7 @@
 #include <lockstep/data/loader/fingerprint.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
+#include <lockstep/data/loader/sample_hashes.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/split.hpp>
@@ -143,6 +144,7 @@ class DataLoader {
     core_ = std::move(other.core_);
     process_ = other.process_;
     fingerprint_ = std::move(other.fingerprint_);
+    sample_hashes_ = std::move(other.sample_hashes_);
     size_ = other.size_;
     replay_ = other.replay_;
     consumer_thread_ = other.consumer_thread_;
@@ -245,6 +247,11 @@ class DataLoader {
   [[nodiscard]] std::string order_fingerprint() const {
     return data::order_fingerprint(static_cast<Index>(core_->dataset().size()), core_->order());
   }
+  /// Returns `data::sample_hashes` of the dataset. Reads up to 8 samples at the first call.
+  [[nodiscard, gnu::cold]] std::vector<SampleHash> const& sample_hashes() const {
+    if (!sample_hashes_) sample_hashes_ = data::sample_hashes(core_->dataset());
+    return *sample_hashes_;
+  }
   /// Checks that this loader can resume from the state.
   /// @throws DataError if the state belongs to other data or another order
   [[gnu::cold]] void check(LoaderState const& state) const { detail::expect_state(state, samples(), fingerprint()); }
@@ -304,6 +311,7 @@ class DataLoader {
   ::pid_t process_ = ::getpid();
   Index size_ = 0;  // of the dataset, when its order was made
   mutable std::string fingerprint_;
+  mutable std::optional<std::vector<SampleHash>> sample_hashes_;
   Replay replay_ = Replay::none;
   std::thread::id consumer_thread_{};
 };

@@ -70,8 +70,11 @@ template <class Model, class Optimizer, class Policy, class Loader, class Row>
   static_assert(
       nn::HasPredict<Model, typename Replica::Context, typename Replica::template DeviceBatch<typename Loader::Batch>>,
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
-  if constexpr (Session::spans_ranks) session.check_agreement(detail::agreement_of(Evaluation{loader}));
   auto const split = trainer.split();
+  if constexpr (Session::spans_ranks) {
+    session.check_agreement(detail::agreement_of(Evaluation{loader}));
+    detail::expect_equal_samples(session, split, Evaluation{loader});
+  }
   detail::PredictionTable table(path, columns, session, split, std::move(stop));
   {
     detail::AveragedParameters const averaged(session, trainer.state().averages_in_place);

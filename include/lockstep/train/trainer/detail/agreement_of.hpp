@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <lockstep/data/split.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
@@ -30,8 +31,7 @@ template <class Optimizer>
   return agreement;
 }
 
-/// Adds the order of samples. It does not add their contents: that could need a pass over all data, and paths of files
-/// may differ between hosts.
+/// Adds the order of samples.
 template <class Loader>
 void add_order(parallel::Agreement& agreement, std::string const& what, Loader const& loader) {
   agreement.add("samples of the " + what, loader.samples());
@@ -74,6 +74,29 @@ template <class Loader, class Evaluation>
   add_evaluation(agreement, evaluation);
   add_options(agreement, options, metric_names);
   return agreement;
+}
+
+/// Adds some samples. All contents would need a pass over all data.
+template <class Loader>
+void add_samples(parallel::Agreement& agreement, std::string const& what, Loader const& loader) {
+  if constexpr (requires { loader.sample_hashes(); })
+    for (auto const& [index, content] : loader.sample_hashes())
+      agreement.add("sample " + std::to_string(index) + " of the " + what, content);
+}
+
+/// Checks that ranks number their samples in one order: they divide the numbers, so that otherwise some samples would
+/// be seen twice, and others never. Does nothing for the only rank.
+/// @collective   @throws CollectiveMismatch on all ranks if one of them has another sample at an index
+template <class Session, class Evaluation, class... Loader>
+[[gnu::cold]] void expect_equal_samples(Session& session, data::Split const& split, Evaluation const& evaluations,
+                                        Loader const&... loader) {
+  if (split.all == split.count) return;
+  parallel::Agreement agreement("all ranks need the same samples in the same order: sort the names of listed files");
+  (add_samples(agreement, "data", loader), ...);
+  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+    add_samples(agreement, prefix + "evaluation", evaluation.loader);
+  });
+  session.check_agreement(agreement);
 }
 
 }}}  // namespace lockstep::train::detail
