@@ -19,7 +19,7 @@ WAYS = ["lockstep", "eager", "graph", "compiled", "compiled graph"]
 COMPONENTS = [
     ("matrix products", ["kernel/gemm/gemm", "kernel/linear/linear", "kernel/linear/gated_linear",
                          "nn/contrastive/dot_products"]),
-    ("attention:", ["kernel/attention/attention", "kernel/attention/detail/tensor_core", "kernel/attention/rotary",
+    ("attention:", ["kernel/attention/attention", "kernel/detail/tensor_core", "kernel/attention/rotary",
                     "kernel/attention/relative_bias"]),
     ("`LSTM`", ["kernel/recurrent/recurrent"]),
     ("fused embedding", ["kernel/embedding/fused_embedding", "nn/embedding/fused_embedding"]),

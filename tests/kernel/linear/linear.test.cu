@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/tensor_core.cuh>
 
 #include "linear_case.hpp"
 #include "memory/device.hpp"
@@ -182,6 +183,59 @@ TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distan
           CHECK(untouched == all_gradients);
           CHECK(agrees(got_dx, exact_dx, magnitude_dx, 3 * outputs + 3));
         }
+}
+
+TEST_CASE("the input gradient of layers of one input on CUDA is rounded once if their weights are at equal distances") {
+  if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>") || !kernel::detail::has_tensor_cores()) return;
+  using Kernel = kernel::Linear<CudaSpace>;
+  using T = bfloat16;
+  memory::CudaStream const stream;
+  constexpr Index rows = 70, inputs = 40, outputs = 24, layers = 3, weights = inputs * outputs;
+  auto const rounded = [](std::vector<float> const& from) { return std::vector<T>(from.begin(), from.end()); };
+  auto const x = rounded(lockstep_test::values<float>(rows * inputs, 1)),
+             dy = rounded(lockstep_test::values<float>(layers * rows * outputs, 2)),
+             weight = rounded(lockstep_test::values<float>(layers * weights + 8, 3));
+  OnDevice<T> const device_x(x), device_dy(dy), device_weight(weight);
+  OnDevice<float> const gradients(std::vector<float>(layers * weights));
+  auto const each = [](auto const& f) { return std::array{f(0), f(1), f(2)}; };
+  for (auto write : {Write::overwrite, Write::add})
+    for (Index const gap : {0, 8}) {  // between the second layer and the third
+      CAPTURE(gap);
+      OnDevice<T> const dx(x);
+      auto const place = [&](int i) { return i * weights + (i == 2 ? gap : 0); };
+      Kernel::backward_each<T, layers>(
+          stream.view(), device_dy.view(layers * rows, outputs), device_x.view(rows, inputs), each([&](int i) {
+            return TensorView<T const, 2, CudaSpace>{device_weight.view(0).data + place(i), {outputs, inputs}};
+          }),
+          dx.view(rows, inputs), write, each([&](int i) {
+            return TensorView<float, 2, CudaSpace>{gradients.view(0).data + i * weights, {outputs, inputs}};
+          }),
+          std::array{Write::overwrite, Write::overwrite, Write::overwrite}, each([](int) {
+            return TensorView<float, 1, CudaSpace>{nullptr, {outputs}};
+          }),
+          std::array{Write::overwrite, Write::overwrite, Write::overwrite}, nullptr);
+      auto const got = dx.values();
+      bool once = true;
+      for (Index row = 0; row < rows; ++row)
+        for (Index column = 0; column < inputs; ++column) {
+          auto const number = [](std::vector<T> const& from, Index at) {
+            return static_cast<double>(static_cast<float>(from[static_cast<std::size_t>(at)]));
+          };
+          auto const at = row * inputs + column;
+          double exact = write == Write::add ? number(x, at) : 0, magnitude = std::abs(exact);
+          for (int i = 0; i < layers; ++i)
+            for (Index k = 0; k < outputs; ++k) {
+              auto const term =
+                  number(dy, (i * rows + row) * outputs + k) * number(weight, place(i) + k * inputs + column);
+              exact += term;
+              magnitude += std::abs(term);
+            }
+          // Half a unit of bfloat16 for the result, and 2^-22 of the terms for each of the sum's roundings or cuts.
+          auto const bound = 0x1p-8 * std::abs(exact) + 2 * (layers * outputs + 1) * 0x1p-22 * magnitude;
+          once = once && std::abs(number(got, at) - exact) <= bound;
+        }
+      CHECK(once == (gap == 0));
+    }
 }
 
 TEST_CASE("gelu's output, recomputed on CUDA, gives the bits of the saved one") {

@@ -11,7 +11,7 @@
 #include <lockstep/core/philox.hpp>
 #include <lockstep/kernel/attention/detail/attention_inputs.hpp>
 #include <lockstep/kernel/attention/detail/attention_tiles.cuh>
-#include <lockstep/kernel/attention/detail/tensor_core.cuh>
+#include <lockstep/kernel/detail/tensor_core.cuh>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/write.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/attention/detail/tensor_core.cuh>
+#include <lockstep/kernel/detail/tensor_core.cuh>
 
 #include <doctest/doctest.h>
 

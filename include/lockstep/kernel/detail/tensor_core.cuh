@@ -223,6 +223,21 @@ __device__ inline void wait_for_copies() noexcept {
 #endif
 }
 
+/// Ends a group of this thread's copies: those since the last group.
+__device__ inline void end_copies() noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/// Waits for all groups of this thread's copies, except for the `later` last ones.
+template <int later>
+__device__ void wait_for_earlier_copies() noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
+#endif
+}
+
 }  // namespace LOCKSTEP_CUDA_ABI
 }}}  // namespace lockstep::kernel::detail
 
