@@ -17,8 +17,8 @@ WAYS = ["lockstep", "eager", "graph", "compiled", "compiled graph"]
 # Components in docs/reference/cuda.md, by the beginning of their rows, with the tests and the checks of the stage
 # trainers that their status requires. Other rows keep their status. tests/dev/gpu_kit.sh checks that all of them exist.
 COMPONENTS = [
-    ("matrix products", ["kernel/gemm/gemm", "kernel/linear/linear", "kernel/linear/gated_linear",
-                         "nn/contrastive/dot_products"]),
+    ("matrix products", ["kernel/gemm/gemm", "kernel/linear/linear", "kernel/linear/detail/summed_products",
+                         "kernel/linear/gated_linear", "nn/contrastive/dot_products"]),
     ("attention:", ["kernel/attention/attention", "kernel/detail/tensor_core", "kernel/attention/rotary",
                     "kernel/attention/relative_bias"]),
     ("`LSTM`", ["kernel/recurrent/recurrent"]),

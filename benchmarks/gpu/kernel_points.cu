@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of single kernels on a GPU, one row each: kernel_points [PART OF A NAME…]. peers/gpu_points.py has the same
 // rows. points.cuh says how a row is measured and printed. All rows take less than 40 s.
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -305,6 +306,40 @@ void linear(Points& points, Index rows, Index in, Index out) {
                  });
 }
 
+/// Backward of the maps to query, key and value, without biases. "apart": the weights are not at equal distances, so
+/// that separate products compute the input's gradient.
+template <class T>
+void projections(Points& points, Index rows, Index width) {
+  using Kernel = kernel::Linear<CudaSpace>;
+  constexpr Index layers = 3, size_apart = 64;
+  auto const size = width * width;
+  auto const dy = filled<T>(layers * rows * width), x = filled<T>(rows * width), dx = device<T>(rows * width),
+             weights = filled<T>(layers * size + size_apart);
+  auto const gradients = device<float>(layers * size);
+  auto const each = [](auto const& f) { return std::array{f(0), f(1), f(2)}; };
+  auto const all = std::array{Write::overwrite, Write::overwrite, Write::overwrite};
+  for (Index const gap : {Index{0}, size_apart}) {
+    auto const row = "projections backward " + type_name<T>() + " " + sizes({rows, width}) + (gap > 0 ? " apart" : "");
+    if (!points.selects(row)) continue;
+    auto const bytes =
+        static_cast<double>((layers + 2) * rows * width + layers * size) * sizeof(T) + 4.0 * layers * size;
+    auto const operations = 4.0 * layers * static_cast<double>(rows * size);
+    points.measure(row, bytes, operations, 1, [&](int) {
+      Kernel::backward_each<T, layers>(
+          points.stream(), matrix(dy, layers * rows, width), matrix(x, rows, width), each([&](Index i) {
+            return TensorView<T const, 2, CudaSpace>{weights.data() + i * size + (i == 2 ? gap : 0), {width, width}};
+          }),
+          matrix(dx, rows, width), Write::overwrite, each([&](Index i) {
+            return TensorView<float, 2, CudaSpace>{gradients.data() + i * size, {width, width}};
+          }),
+          all, each([&](Index) {
+            return TensorView<float, 1, CudaSpace>{nullptr, {width}};
+          }),
+          all, nullptr);
+    });
+  }
+}
+
 template <class T>
 void cross_entropy(Points& points, Index classes) {
   auto const rows = (Index{1} << 26) / classes;
@@ -442,6 +477,8 @@ int main(int argc, char** argv) {
     guarded("linear", [&] { linear<float>(points, rows, in, out); });
     guarded("linear", [&] { linear<bfloat16>(points, rows, in, out); });
   }
+  for (auto const& [rows, width] : {std::array<Index, 2>{4096, 128}, {4096, 256}, {32768, 128}, {32768, 256}})
+    guarded("projections", [&] { projections<bfloat16>(points, rows, width); });
   guarded("attention", [&] { attention<float>(points, 32, 4, 128, 32); });
   guarded("attention", [&] { attention<float>(points, 16, 12, 512, 64); });
   guarded("attention", [&] { attention<bfloat16>(points, 32, 4, 128, 32); });

@@ -23,8 +23,7 @@ __global__ void multiply(T const* a, T const* b, bool by_rows, float* c) {
   __shared__ __align__(16) std::uint16_t rows[16][24], columns[8][24], transposed[16][8];
   auto const lane = static_cast<int>(threadIdx.x);
   copy_async<16>(&rows[lane / 2][lane % 2 * 8], a + lane * 8, true);
-  copy_async<16>(by_rows ? &transposed[lane / 2][0] : &columns[lane / 4][lane % 2 * 8],
-                 b + (by_rows ? lane / 2 : lane / 4 * 2 + lane % 2) * 8, true);
+  if (lane < 16) copy_async<16>(by_rows ? &transposed[lane][0] : &columns[lane / 2][lane % 2 * 8], b + lane * 8, true);
   copy_async<8>(&rows[lane / 2][16 + lane % 2 * 4], a, false);
   wait_for_copies();
   __syncthreads();

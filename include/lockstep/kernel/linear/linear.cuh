@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix products. In
 /// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float. Kernels of
-/// Lockstep's own sum the bias's gradient.
+/// Lockstep's own sum the bias's gradient, and some input gradients of several layers.
 /// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
@@ -55,7 +55,8 @@ struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
                            std::array<Vector<Scalar const>, layers> const& biases, Matrix<Scalar> y);
 
   /// Computes `backward` for layers whose outputs `forward_each` computed: dx is the sum of their gradients, in order.
-  /// Biases are all null or all given.
+  /// In 16 bits, dx is rounded once for the shapes and addresses of kernel/linear/detail/summed_products.cuh, and once
+  /// per layer for others. Biases are all null or all given.
   /// @shape dy [layers * rows, outputs]   @shape partial [layers * partial_elements], overwritten
   template <class Scalar, std::size_t layers>
   static void backward_each(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x,

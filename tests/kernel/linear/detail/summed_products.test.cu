@@ -66,13 +66,13 @@ struct Matrices {
   }
 };
 
-template <class T, int row_tiles>
+template <class T, int side>
 std::vector<T> with_shape(memory::CudaStream const& stream, Case<T> const& from, Write write) {
-  using Shape = kernel::detail::SummedShape<row_tiles>;
+  using Shape = kernel::detail::SummedShape<side>;
   Matrices<T> const matrices(from);
-  auto const blocks = (from.m + Shape::side - 1) / Shape::side * ((from.n + Shape::side - 1) / Shape::side);
+  auto const blocks = (from.m + side - 1) / side * ((from.n + side - 1) / side);
   kernel::detail::launch_grid<Shape::shared_bytes>("summed_products", stream.view(), static_cast<unsigned>(blocks),
-                                                   Shape::threads, kernel::detail::sum_products<T, row_tiles>,
+                                                   Shape::threads, kernel::detail::sum_products<T, side>,
                                                    matrices.arguments(from, write));
   return matrices.c.values();
 }
@@ -94,9 +94,9 @@ TEST_CASE_TEMPLATE("sums of products are rounded once, with equal bits for both 
     CAPTURE(c.m);
     CAPTURE(c.n);
     CAPTURE(c.k);
-    auto const got = with_shape<T, 2>(stream, c, write);
+    auto const got = with_shape<T, 64>(stream, c, write);
     CHECK(c.agrees(got, write));
-    CHECK(with_shape<T, 4>(stream, c, write) == got);
+    CHECK(with_shape<T, 128>(stream, c, write) == got);
   }
 }
 
