@@ -2,6 +2,8 @@
 #include <lockstep/data/classes/class_balance.ipp>
 #include <lockstep/data/classes/class_names.ipp>
 #include <lockstep/data/collate/pad_collate.ipp>
+#include <lockstep/data/collate/slab.ipp>
+#include <lockstep/data/combine/hold_out.ipp>
 #include <lockstep/data/detail/data_file.ipp>
 #include <lockstep/data/detail/samples_by_class.ipp>
 #include <lockstep/data/detail/zero_runs.ipp>

@@ -3,9 +3,11 @@
 #include <lockstep/launch/detail/store_connection.ipp>
 #include <lockstep/launch/detail/store_protocol.ipp>
 #include <lockstep/launch/detail/supervised_rank.ipp>
+#include <lockstep/launch/detail/variables.ipp>
 #include <lockstep/launch/environment/detail/launcher_values.ipp>
 #include <lockstep/launch/environment/environment.ipp>
 #include <lockstep/launch/options.ipp>
+#include <lockstep/launch/peer_text.ipp>
 #include <lockstep/launch/run/detail/job_key.ipp>
 #include <lockstep/launch/run/detail/local_rendezvous.ipp>
 #include <lockstep/launch/run/detail/multi_host_rank.ipp>
@@ -19,6 +21,7 @@
 #include <lockstep/launch/run/run_program.ipp>
 #include <lockstep/launch/run/supervisor.ipp>
 #include <lockstep/launch/shared_memory/control_page.ipp>
+#include <lockstep/launch/shared_memory/detail/rank_record.ipp>
 #include <lockstep/launch/shared_memory/shared_segment.ipp>
 #include <lockstep/launch/store/detail/store_listener.ipp>
 #include <lockstep/launch/store/store.ipp>

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/detail/check_finite_parameters.ipp>
 #include <lockstep/train/detail/copy_parameters.ipp>
+#include <lockstep/train/detail/csv_quoted.ipp>
 #include <lockstep/train/detail/saved_state_reader.ipp>
+#include <lockstep/train/detail/single_fit_guard.ipp>
 #include <lockstep/train/detail/single_thread_guard.ipp>
 #include <lockstep/train/detail/sorted_rows.ipp>
+#include <lockstep/train/metrics/best_evaluation.ipp>
 #include <lockstep/train/metrics/bleu.ipp>
 #include <lockstep/train/metrics/chrf.ipp>
 #include <lockstep/train/metrics/class_report.ipp>
 #include <lockstep/train/metrics/detail/binary_logits.ipp>
+#include <lockstep/train/metrics/detail/each_label.ipp>
 #include <lockstep/train/metrics/detail/split_words.ipp>
 #include <lockstep/train/prediction/beam_search.ipp>
 #include <lockstep/train/prediction/generate.ipp>
+#include <lockstep/train/trainer/averages.ipp>
 #include <lockstep/train/trainer/detail/agreement_of.ipp>
 #include <lockstep/train/trainer/detail/averaged_parameters.ipp>
 #include <lockstep/train/trainer/detail/check_evaluation.ipp>
@@ -21,6 +26,7 @@
 #include <lockstep/train/trainer/detail/fit_plan.ipp>
 #include <lockstep/train/trainer/detail/rehearse.ipp>
 #include <lockstep/train/trainer/detail/running_fit.ipp>
+#include <lockstep/train/trainer/detail/sample_not_finite.ipp>
 #include <lockstep/train/trainer/detail/table_rows.ipp>
 #include <lockstep/train/trainer/detail/tracing.ipp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>

@@ -49,7 +49,7 @@ class [[nodiscard]] AtomicFile {
   /// Appends bytes.   @throws DataError if they cannot be written
   void write(std::span<std::byte const> bytes);
   /// Appends a string.   @throws DataError if it cannot be written
-  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void write(std::string_view text);
   /// Overwrites the bytes from offset `at` on with `text`. Call it last, before `commit`.
   void overwrite(::off_t at, std::string_view text);
 

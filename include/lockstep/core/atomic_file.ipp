@@ -138,4 +138,6 @@ LOCKSTEP_COLD_INLINE void AtomicFile::fail(char const* what) const {
   throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + file_remedy(reason));
 }
 
+LOCKSTEP_INLINE void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
 }}  // namespace lockstep

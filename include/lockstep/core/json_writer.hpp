@@ -29,7 +29,7 @@ enum class Layout {
 class Writer {
  public:
   /// @param layout whether lines are indented
-  explicit Writer(Layout layout = Layout::compact) : layout_(layout) {}
+  explicit Writer(Layout layout = Layout::compact);
 
   Writer& begin_object() { return open('{'); }  ///< begins an object
   Writer& end_object() { return close('}'); }   ///< ends it
@@ -113,7 +113,7 @@ class Writer {
   Writer& after_value();
 
   void separate(bool broken);
-  void new_line() { text_.append(1, '\n').append(2 * levels_.size(), ' '); }
+  void new_line();
 
   void quote(std::string_view string);
 

@@ -131,4 +131,8 @@ LOCKSTEP_INLINE Writer& Writer::value(Value const& value) {
   return this->value(nullptr);
 }
 
+LOCKSTEP_INLINE Writer::Writer(Layout layout) : layout_(layout) {}
+
+LOCKSTEP_INLINE void Writer::new_line() { text_.append(1, '\n').append(2 * levels_.size(), ' '); }
+
 }}}  // namespace lockstep::json

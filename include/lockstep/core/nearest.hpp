@@ -11,23 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Returns the number of letters to insert, delete, change or swap with the next one to turn one word into the other
 /// (optimal string alignment). Ignores case and treats '_' as '-'. Costs the product of the lengths.
-[[nodiscard]] inline int edit_distance(std::string_view from, std::string_view to) {
-  auto const fold = [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  std::vector<int> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
-  for (std::size_t j = 0; j <= to.size(); ++j) row[j] = static_cast<int>(j);
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::swap(before, last);
-    std::swap(last, row);
-    row[0] = static_cast<int>(i);
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      bool const same = fold(from[i - 1]) == fold(to[j - 1]);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && fold(from[i - 1]) == fold(to[j - 2]) && fold(from[i - 2]) == fold(to[j - 1]))
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-  }
-  return row[to.size()];
-}
+[[nodiscard]] int edit_distance(std::string_view from, std::string_view to);
 
 /// Returns the candidate that `name` most likely means, for "the nearest is …": the least edit distance, the first on
 /// ties. Empty if there are no candidates.
@@ -46,3 +30,7 @@ template <class Candidates>
 }
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/nearest.ipp>
+#endif

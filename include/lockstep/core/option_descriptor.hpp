@@ -222,8 +222,7 @@ class OptionList {
  public:
   OptionList() = default;
   /// @param owner what the options are of, as error messages have it: "fit"
-  OptionList(std::string_view owner, std::vector<OptionDescriptor> options)
-      : owner_(owner), options_(std::move(options)) {}
+  OptionList(std::string_view owner, std::vector<OptionDescriptor> options);
 
   /// Returns the owner that the constructor got.
   [[nodiscard]] std::string_view owner() const noexcept { return owner_; }

@@ -74,4 +74,7 @@ LOCKSTEP_COLD_INLINE std::vector<std::pair<std::string, std::string>> OptionList
   return all;
 }
 
+LOCKSTEP_COLD_INLINE OptionList::OptionList(std::string_view owner, std::vector<OptionDescriptor> options)
+    : owner_(owner), options_(std::move(options)) {}
+
 }}  // namespace lockstep

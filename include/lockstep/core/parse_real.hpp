@@ -12,24 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 namespace detail {
 
 /// Returns whether a decimal number that std::from_chars reports as out of range is too small, not too large.
-[[nodiscard]] inline bool is_tiny(std::string_view number) noexcept {
-  auto const end = number.find_first_of("eE");
-  Index exponent = 0;  // of the first digit that is not 0
-  bool begun = false, behind_point = false;
-  for (char const c : number.substr(0, end)) {
-    behind_point = behind_point || c == '.';
-    if (c < '0' || c > '9') continue;
-    begun = begun || c != '0';
-    if (begun != behind_point) exponent += begun ? 1 : -1;
-  }
-  if (end == std::string_view::npos) return exponent < 0;
-  auto digits = number.substr(end + 1);
-  bool const negative = digits.starts_with('-');
-  if (negative || digits.starts_with('+')) digits.remove_prefix(1);
-  Index power = 0;
-  if (std::from_chars(digits.data(), digits.data() + digits.size(), power).ec != std::errc{}) return negative;
-  return exponent < (negative ? power : -power);
-}
+[[nodiscard]] bool is_tiny(std::string_view number) noexcept;
 
 /// Parses a decimal number whose nearest Value follows from one exact division or product. Returns its end, or null for
 /// any other text. A significand below 2^53 and a power of ten up to 10^22 are exact in double (Clinger 1990), so their
@@ -95,3 +78,7 @@ std::from_chars_result parse_real(char const* begin, char const* end, Value& out
 }
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/parse_real.ipp>
+#endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include <lockstep/core/version.hpp>
@@ -12,17 +10,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// thread-safe.
 class PersistentObjects {
  public:
-  PersistentObjects() = default;
-  /// Takes over the objects.
-  PersistentObjects(PersistentObjects&&) = default;
+  PersistentObjects() noexcept;                     ///< holds no objects
+  ~PersistentObjects();                             ///< destroys the objects
+  PersistentObjects(PersistentObjects&&) noexcept;  ///< takes over the objects
   /// Exchanges the objects of both.
-  PersistentObjects& operator=(PersistentObjects&& other) noexcept {
-    std::swap(objects_, other.objects_);
-    return *this;
-  }
-  ~PersistentObjects() {
-    while (!objects_.empty()) objects_.pop_back();
-  }
+  PersistentObjects& operator=(PersistentObjects&& other) noexcept;
 
   /// Returns the owner's object of type Value. The owner is a unique address, or null for one object shared by all
   /// callers.
@@ -31,18 +23,24 @@ class PersistentObjects {
     void (*const destroy)(void*) = [](void* object) {
       delete static_cast<Value*>(object);
     };  // also identifies the type
-    for (auto& [whose, object] : objects_)
-      if (whose == owner && object.get_deleter() == destroy) return *static_cast<Value*>(object.get());
-    objects_.push_back({owner, {new Value, destroy}});
-    return *static_cast<Value*>(objects_.back().object.get());
+    return *static_cast<Value*>(of(
+        owner, []() -> void* { return new Value; }, destroy));
   }
 
  private:
   struct Entry {
     void const* owner;
-    std::unique_ptr<void, void (*)(void*)> object;
+    void* object;
+    void (*destroy)(void*);
   };
+  /// Returns the owner's object that `destroy` deletes; makes it if there is none.
+  [[nodiscard]] void* of(void const* owner, void* (*make)(), void (*destroy)(void*));
+
   std::vector<Entry> objects_;
 };
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/persistent_objects.ipp>
+#endif

@@ -39,13 +39,10 @@ template <class Body>
 }
 
 /// Joins threads that the process `starter` started. In a fork, where they do not exist, abandons them.
-inline void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept {
-  if (::getpid() != starter) {
-    // None of them can be joined or destroyed.
-    static_cast<void>(new (std::nothrow) std::vector<std::thread>(std::move(threads)));
-    return;
-  }
-  for (auto& thread : threads) thread.join();
-}
+void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept;
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/start_thread.ipp>
+#endif

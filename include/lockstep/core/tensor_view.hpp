@@ -24,11 +24,7 @@ template <std::size_t Rank>
 }
 
 /// Returns "[32, 128]", for messages.
-[[nodiscard, gnu::cold]] inline std::string to_string(std::span<Index const> extent) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < extent.size(); ++i) out += (i ? ", " : "") + std::to_string(extent[i]);
-  return out + "]";
-}
+[[nodiscard, gnu::cold]] std::string to_string(std::span<Index const> extent);
 
 /// A non-owning dense row-major tensor. The memory space is part of the type: views of different spaces do not convert.
 /// The host can read elements only if `Space::host_accessible`.
@@ -78,3 +74,7 @@ struct TensorView {
 };
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/tensor_view.ipp>
+#endif

@@ -29,7 +29,7 @@ class ThreadPool {
  public:
   /// @throws ConfigError if `threads` is below 1 or the system refuses a thread; stops the threads already started
   explicit ThreadPool(int threads = 1);
-  ~ThreadPool() { stop(); }
+  ~ThreadPool();
   ThreadPool(ThreadPool const&) = delete;
   ThreadPool& operator=(ThreadPool const&) = delete;
 

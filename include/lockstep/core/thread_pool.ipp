@@ -75,4 +75,6 @@ LOCKSTEP_INLINE void ThreadPool::stop() noexcept {
   join_threads(workers_, starter_);
 }
 
+LOCKSTEP_COLD_INLINE ThreadPool::~ThreadPool() { stop(); }
+
 }}  // namespace lockstep

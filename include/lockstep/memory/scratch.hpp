@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/resource.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
@@ -128,6 +129,7 @@ void Scratch<Resource>::grow(std::size_t bytes) {
 
 #if defined(LOCKSTEP_COMPILED)
 extern template class Scratch<HostResource>;
+extern template class Scratch<AnyHostResource>;
 #endif
 
 }}}  // namespace lockstep::memory

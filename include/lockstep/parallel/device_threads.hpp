@@ -23,7 +23,7 @@ class DeviceThreads {
  public:
   /// @throws ConfigError if the system has no more threads
   explicit DeviceThreads(int devices);
-  ~DeviceThreads() { stop(); }
+  ~DeviceThreads();
   DeviceThreads(DeviceThreads const&) = delete;
   DeviceThreads& operator=(DeviceThreads const&) = delete;
 

@@ -17,6 +17,8 @@ LOCKSTEP_INLINE DeviceThreads::DeviceThreads(int devices) : errors_(static_cast<
   }
 }
 
+LOCKSTEP_INLINE DeviceThreads::~DeviceThreads() { stop(); }
+
 LOCKSTEP_INLINE void DeviceThreads::run() {
   expect<ConfigError>(threads_.empty() || ::getpid() == starter_, [&] {
     return "DataParallel: process " + std::to_string(starter_) + " has started the threads of its " +

@@ -162,7 +162,7 @@ class SessionState {
   /// Returns the number of the optimizer's moments.
   [[nodiscard]] std::size_t states() const noexcept { return states_; }
   /// Returns all arenas, concatenated.
-  [[nodiscard]] std::span<float> numbers() noexcept { return numbers_; }
+  [[nodiscard]] std::span<float> numbers() noexcept { return {numbers_.data(), numbers_.size()}; }
 
   std::string text;  ///< further state for all ranks
 

@@ -105,13 +105,13 @@ class AnySession {
   /// Returns the work of the first device's passes since the last call; empty on the CPU. Waits for the device.
   [[nodiscard]] virtual DeviceWork take_work() = 0;
   /// Returns the facts about the first device and its passes so far; empty on the CPU, which is the default.
-  [[nodiscard]] virtual DeviceFacts device_facts() { return {}; }
+  [[nodiscard]] virtual DeviceFacts device_facts();
   /// Returns facts for the run record.   @collective with several processes
   [[nodiscard]] virtual SessionReport report() = 0;
 
  protected:
   /// Stores the properties; for derived classes.
-  explicit AnySession(Kind kind) : kind_(std::move(kind)) {}
+  explicit AnySession(Kind kind);
   ~AnySession() = default;
 
  private:
@@ -219,3 +219,7 @@ consteval bool is_session() {
 }
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/session.ipp>
+#endif

@@ -15,26 +15,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 class Slab : public memory::Scratch<memory::AnyHostResource> {
  public:
   /// The first block is one page: a loader has many slabs, and batches may be small.
-  explicit Slab(memory::AnyHostResource resource = {}) : Scratch(resource, std::size_t{1} << 12) {}
+  explicit Slab(memory::AnyHostResource resource = {});
+  ~Slab();                           ///< releases the memory
+  Slab(Slab&&) noexcept;             ///< takes over the memory and the plans
+  Slab& operator=(Slab&&) noexcept;  ///< takes over the memory and the plans
 
   /// Returns a plan to build, valid until `rewind`. Reuses the storage of an earlier batch's plan.
-  [[nodiscard]] SegmentPlan& take_segment_plan() {
-    if (taken_ == plans_.size()) plans_.push_back(std::make_unique<SegmentPlan>());
-    return *plans_[taken_++];
-  }
+  [[nodiscard]] SegmentPlan& take_segment_plan();
   /// Returns the record of zero bytes in this memory, for the collate.
   [[nodiscard]] detail::ZeroRuns& zero_runs() noexcept { return zero_runs_; }
 
   /// Releases all memory and plans for the next batch, which reuses them. Earlier batches become invalid.
-  void rewind() {
-    taken_ = 0;
-    if (is_fragmented()) {
-      zero_runs_.clear();
-    } else {
-      zero_runs_.advance();
-    }
-    memory::Scratch<memory::AnyHostResource>::rewind();
-  }
+  void rewind();
 
  private:
   std::vector<std::unique_ptr<SegmentPlan>> plans_;  // by pointer: columns refer to them
@@ -43,3 +35,7 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/collate/slab.ipp>
+#endif

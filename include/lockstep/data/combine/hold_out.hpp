@@ -27,21 +27,10 @@ struct HeldOut {
 };
 
 namespace detail {
-inline void check_fraction(double fraction) {
-  if (!(fraction > 0 && fraction < 1))
-    throw ConfigError("hold_out: the fraction is " + shortest(fraction) + "; it must be between 0 and 1");
-}
+void check_fraction(double fraction);
 
 /// Chooses which of `units` units are held out: ceil(fraction * units), but never all.
-inline std::vector<bool> choose_held_out(Index units, double fraction, std::uint64_t key) {
-  constexpr double rounding_tolerance = 1e-12;  // 0.07 of 100 is 7
-  auto const held_count =
-      static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * (1 - rounding_tolerance)));
-  KeyedPermutation const permutation(units, key);
-  std::vector<bool> held(static_cast<std::size_t>(units));
-  for (Index i = 0; i < std::min(held_count, units - 1); ++i) held[static_cast<std::size_t>(permutation(i))] = true;
-  return held;
-}
+std::vector<bool> choose_held_out(Index units, double fraction, std::uint64_t key);
 
 template <Dataset Source, class IsHeld>
 HeldOut<Source> split_by(Source const& dataset, IsHeld const& is_held) {
@@ -116,3 +105,7 @@ HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t s
 }
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/combine/hold_out.ipp>
+#endif

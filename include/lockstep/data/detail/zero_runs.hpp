@@ -20,16 +20,9 @@ class ZeroRuns {
   /// Starts the next batch: the recorded runs become the known runs.
   void advance();
   /// Forgets all runs, because the memory has changed.
-  void clear() noexcept {
-    known_.clear();
-    recorded_.clear();
-  }
+  void clear() noexcept;
   /// Reserves runs for `rows` rows; returns the number of the first run.
-  Index reserve(Index rows) {
-    auto const first = recorded_.size();
-    recorded_.resize(first + static_cast<std::size_t>(rows));
-    return static_cast<Index>(first);
-  }
+  Index reserve(Index rows);
   /// Zeroes the bytes of a range that are not known to be zero, and records the range as run `number`.
   void fill(Index number, void* from, void* to);
 

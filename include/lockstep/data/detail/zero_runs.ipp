@@ -13,6 +13,17 @@ LOCKSTEP_INLINE void ZeroRuns::advance() {
   std::erase_if(known_, [](Run const& run) { return run.begin == run.end; });
 }
 
+LOCKSTEP_INLINE void ZeroRuns::clear() noexcept {
+  known_.clear();
+  recorded_.clear();
+}
+
+LOCKSTEP_INLINE Index ZeroRuns::reserve(Index rows) {
+  auto const first = recorded_.size();
+  recorded_.resize(first + static_cast<std::size_t>(rows));
+  return static_cast<Index>(first);
+}
+
 LOCKSTEP_INLINE void ZeroRuns::fill(Index number, void* from, void* to) {
   Run const run{static_cast<std::byte*>(from), static_cast<std::byte*>(to)};
   auto* at = run.begin;

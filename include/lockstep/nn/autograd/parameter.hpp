@@ -60,11 +60,11 @@ struct Parameter {
   /// Returns the name of a layer for messages: "Linear encoder.0.attention.query" for a weight of that layer. Returns
   /// `kind` alone if the parameter has no name yet.
   /// @param levels how far the layer is above the parameter
-  [[nodiscard]] std::string layer(std::string const& kind, int levels = 1) const {
-    auto dot = name.rfind('.');
-    for (; levels > 1 && dot != std::string::npos; --levels) dot = dot == 0 ? dot - 1 : name.rfind('.', dot - 1);
-    return dot == std::string::npos ? kind : kind + " " + name.substr(0, dot);
-  }
+  [[nodiscard]] std::string layer(std::string const& kind, int levels = 1) const;
 };
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/autograd/parameter.ipp>
+#endif

@@ -115,14 +115,16 @@ class ParameterGradients {
   /// Returns whether this step has written the gradient of a parameter.
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
   /// Flags of all parameters by ordinal, to read or to restore.
-  [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return written_; }
+  [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return {written_.data(), written_.size()}; }
   /// Restores the flags.
   /// @shape written [parameters]
   void set_written(std::span<std::uint8_t const> written) noexcept {
     std::copy(written.begin(), written.end(), written_.begin());
   }
   /// Returns the tables whose gradient is stored by rows, in the arena's order.
-  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return touched_; }
+  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept {
+    return {touched_.data(), touched_.size()};
+  }
 
  private:
   static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }

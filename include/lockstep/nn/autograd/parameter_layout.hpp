@@ -36,6 +36,13 @@ class ParameterLayout {
   /// Alignment of each parameter in elements: one cache line of float32.
   static constexpr Index alignment = 16;
 
+  ParameterLayout();                                             ///< makes a layout without parameters
+  ~ParameterLayout();                                            ///< destroys it
+  ParameterLayout(ParameterLayout const& other);                 ///< copies all of it
+  ParameterLayout(ParameterLayout&& other) noexcept;             ///< takes over the content
+  ParameterLayout& operator=(ParameterLayout const& other);      ///< copies all of it
+  ParameterLayout& operator=(ParameterLayout&& other) noexcept;  ///< takes over the content
+
   /// Visits the model, names its parameters and buffers, and writes their offsets into them.
   /// @throws ConfigError if two have equal names, one has an empty name, or one is visited twice
   template <class Model>

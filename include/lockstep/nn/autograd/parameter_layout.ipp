@@ -4,6 +4,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+LOCKSTEP_COLD_INLINE ParameterLayout::ParameterLayout() = default;
+LOCKSTEP_COLD_INLINE ParameterLayout::~ParameterLayout() = default;
+LOCKSTEP_COLD_INLINE ParameterLayout::ParameterLayout(ParameterLayout const&) = default;
+LOCKSTEP_COLD_INLINE ParameterLayout::ParameterLayout(ParameterLayout&&) noexcept = default;
+LOCKSTEP_COLD_INLINE ParameterLayout& ParameterLayout::operator=(ParameterLayout const&) = default;
+LOCKSTEP_COLD_INLINE ParameterLayout& ParameterLayout::operator=(ParameterLayout&&) noexcept = default;
+
 LOCKSTEP_INLINE Index ParameterLayout::learned_size() const noexcept {
   for (auto const& entry : entries_)
     if (!entry.frozen) return entry.offset + padded(entry.size);

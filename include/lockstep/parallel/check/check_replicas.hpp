@@ -50,7 +50,7 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
   if (detail::all_equal(all)) return;
   all.resize(ranks * mine.size());
   detail::all_gather_bytes(communicator, mine.data(), all.data(), mine.size() * sizeof(Checksum));
-  detail::expect_equal_checksums(layout, all, ranks, "rank",
+  detail::expect_equal_checksums(layout, {all.data(), all.size()}, ranks, "rank",
                                  "a rank changed its parameters on its own or took a step with other options", step);
 }
 

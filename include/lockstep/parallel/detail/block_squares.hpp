@@ -27,12 +27,12 @@ class BlockSquares<HostSpace> {
   using Stream = memory::Stream<HostSpace>;
   using Norm = optim::GlobalNorm;
 
-  explicit BlockSquares(Index size) : size_(size) {}
+  explicit BlockSquares(Index size);
   /// Returns the number of elements of a block.
   [[nodiscard]] static constexpr Index block(Index) noexcept { return Squares::block; }
 
   /// Zeroes the sums.
-  void begin(Stream) { sums_.assign(static_cast<std::size_t>(Squares::blocks_of(size_)), 0.0); }
+  void begin(Stream);
   /// Computes the sums of the blocks in [begin, end); `begin` is a multiple of the block.
   void add(Stream stream, TensorView<float const, 1, HostSpace> gradients, std::span<kernel::TouchedRows const> tables,
            Index begin, Index end) {
@@ -42,7 +42,7 @@ class BlockSquares<HostSpace> {
   [[nodiscard]] double* data() noexcept { return sums_.data(); }
   [[nodiscard]] Index count() const noexcept { return std::ssize(sums_); }
   /// Returns the norm by the sums, bit-identical to the norm of the whole arena.
-  [[nodiscard]] Norm norm(Stream) const noexcept { return {Squares::reduce(sums_)}; }
+  [[nodiscard]] Norm norm(Stream) const noexcept { return {Squares::reduce({sums_.data(), sums_.size()})}; }
 
  private:
   Index size_;
@@ -50,3 +50,7 @@ class BlockSquares<HostSpace> {
 };
 
 }}}  // namespace lockstep::parallel::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/detail/block_squares.ipp>
+#endif

@@ -34,7 +34,7 @@ class Device<HostSpace> {
   template <class Batch>
   using DeviceBatch = Batch;
 
-  explicit Device(Place const& place) : pool_(std::make_unique<ThreadPool>(place.threads)) {}
+  explicit Device(Place const& place);
 
   [[nodiscard]] memory::Stream<HostSpace> stream() const noexcept { return memory::Stream<HostSpace>(*pool_); }
   /// Makes the device current in the calling thread.
@@ -55,9 +55,7 @@ class Device<HostSpace> {
   [[nodiscard]] Prediction const& copy_to_host(Prediction const& prediction) const noexcept {
     return prediction;
   }
-  void write(std::span<float const> from, float* to) const {
-    if (from.data() != to) std::copy(from.begin(), from.end(), to);
-  }
+  void write(std::span<float const> from, float* to) const;
   void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
   /// Does nothing: passes are not recorded.
   void expect_not_recorded(char const*) const noexcept {}
@@ -120,3 +118,7 @@ class Device<HostSpace> {
 static_assert(parallel::Device<Device<HostSpace>>);
 
 }}}  // namespace lockstep::parallel::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/detail/device.ipp>
+#endif

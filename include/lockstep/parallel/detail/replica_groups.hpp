@@ -21,7 +21,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 /// is over: all get the exception that ended it.
 class ThreadExchange {
  public:
-  explicit ThreadExchange(int size) : contributions_(static_cast<std::size_t>(size)) {}
+  explicit ThreadExchange(int size);
+  ~ThreadExchange();
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(contributions_.size()); }
   /// Starts a pass. Call it while no thread is in a pass.

@@ -4,6 +4,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
+LOCKSTEP_COLD_INLINE ThreadExchange::ThreadExchange(int size) : contributions_(static_cast<std::size_t>(size)) {}
+
+LOCKSTEP_COLD_INLINE ThreadExchange::~ThreadExchange() = default;
+
 LOCKSTEP_INLINE void ThreadExchange::end_pass(std::exception_ptr const& failure) noexcept {
   std::lock_guard const lock(mutex_);
   ++ended_;

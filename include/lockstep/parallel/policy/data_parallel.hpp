@@ -11,7 +11,6 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
-#include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/policy/detail/device_replicas.hpp>
@@ -63,20 +62,13 @@ struct DataParallel {
           ready_times_(first()),
           sum_(threads_, bases_.all()),
           state_(layout),
-          busy_(replicas_.size()),
-          thread_exchange_(policy.devices) {
-      groups_.reserve(replicas_.size());
-      for (int device = 0; device < policy.devices; ++device) {
-        auto& replica = *replicas_[static_cast<std::size_t>(device)];
-        replica.set_group(groups_.emplace_back(detail::ThreadTransport(thread_exchange_, device), replica.device()));
-      }
-    }
+          busy_(replicas_.size()) {}
 
     /// Runs forward and backward of one batch per shard, on all devices in parallel.
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       auto const begin = Clock::seconds();
-      thread_exchange_.begin();
+      bases_.thread_exchange().begin();
       threads_.run([&](int device) {
         auto const at = static_cast<std::size_t>(device);
         auto const count = static_cast<std::size_t>(replicas_[at]->shards());
@@ -87,10 +79,10 @@ struct DataParallel {
           else
             replicas_[at]->run_shards(own, step);
         } catch (...) {
-          thread_exchange_.end_pass(std::current_exception());
+          bases_.thread_exchange().end_pass(std::current_exception());
           throw;
         }
-        thread_exchange_.end_pass();
+        bases_.thread_exchange().end_pass();
         busy_[at] += Clock::seconds() - begin;
       });
       stop_requested_ = step.stop;
@@ -181,8 +173,6 @@ struct DataParallel {
     OptimizerState<Optimizer, Space> state_;
     bool stop_requested_ = false;
     std::vector<double> busy_;  // seconds in micro-steps, per device
-    detail::ThreadExchange thread_exchange_;
-    std::vector<detail::ReplicaGroup<detail::ThreadTransport, detail::Device<Space>, Space::host_accessible>> groups_;
   };
 };
 static_assert(ParallelPolicy<DataParallel>);

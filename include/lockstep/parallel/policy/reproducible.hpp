@@ -14,19 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Returns why `shards` shards cannot be distributed over `devices` ranks or devices, with the nearest number that
 /// fits. Returns an empty string if they can.
-[[nodiscard]] inline std::string shard_count_error(int shards, int devices) {
-  auto const nearest = [](int n) {
-    auto const below = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
-    return n - below <= 2 * below - n ? below : 2 * below;
-  };
-  if (shards < 1 || !std::has_single_bit(static_cast<unsigned>(shards)))
-    return "the number of shards must be a power of two; the nearest is " +
-           std::to_string(nearest(std::max(shards, 1)));
-  if (devices < 1 || shards % devices == 0) return "";
-  return "the number of ranks or devices, " + std::to_string(devices) +
-         ", must divide the number of shards; the nearest that does is " +
-         std::to_string(std::min(shards, nearest(devices)));
-}
+[[nodiscard]] std::string shard_count_error(int shards, int devices);
 
 /// Deprecated: use shard_count_error().
 [[nodiscard, deprecated("parallel::shard_count_error")]] inline std::string why_not_dealt(int shards, int devices) {
@@ -85,3 +73,7 @@ template <class Policy>
 Reproducible(Policy, int) -> Reproducible<Policy>;
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/policy/reproducible.ipp>
+#endif

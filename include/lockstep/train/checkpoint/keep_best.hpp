@@ -26,8 +26,7 @@ class BestFile : public Observer {
   [[deprecated("renamed_file")]] std::string const& put_aside() const noexcept { return renamed_file_; }
 
  protected:
-  BestFile(std::string path, Metadata metadata, std::FILE* out)
-      : path_(std::move(path)), metadata_(std::move(metadata)), out_(out) {}
+  BestFile(std::string path, Metadata metadata, std::FILE* out);
 
  private:
   static constexpr char const* key = "lockstep.step";  // metadata key: step of the evaluation

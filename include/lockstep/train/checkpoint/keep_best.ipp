@@ -48,4 +48,7 @@ LOCKSTEP_COLD_INLINE Index BestFile::step_of(std::string const& path) {
   return step;
 }
 
+LOCKSTEP_COLD_INLINE BestFile::BestFile(std::string path, Metadata metadata, std::FILE* out)
+    : path_(std::move(path)), metadata_(std::move(metadata)), out_(out) {}
+
 }}}  // namespace lockstep::train::detail

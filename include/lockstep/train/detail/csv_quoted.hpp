@@ -7,15 +7,13 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns a string as a quoted CSV cell.
-[[nodiscard]] inline std::string csv_quoted(std::string const& text) {
-  std::string out = "\"";
-  for (char const c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
+[[nodiscard]] std::string csv_quoted(std::string const& text);
 
 /// Returns a string as a CSV cell, quoted only if necessary.
-[[nodiscard]] inline std::string csv_cell(std::string const& text) {
-  return text.find_first_of(",\"\r\n") == std::string::npos ? text : csv_quoted(text);
-}
+[[nodiscard]] std::string csv_cell(std::string const& text);
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/detail/csv_quoted.ipp>
+#endif

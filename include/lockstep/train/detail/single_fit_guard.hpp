@@ -13,15 +13,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 class SingleFitGuard {
  public:
   /// @throws ConfigError if a fit started before and this one does not resume from a checkpoint
-  void start(char const* who, std::string const& path, Index resumed) {
-    if (std::exchange(begun_, true) && resumed == 0)
-      throw ConfigError(std::string(who) + ": " + path +
-                        " belongs to an earlier fit, and would be overwritten; give each fit a " + who +
-                        " with its own path");
-  }
+  void start(char const* who, std::string const& path, Index resumed);
 
  private:
   bool begun_ = false;
 };
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/detail/single_fit_guard.ipp>
+#endif

@@ -34,8 +34,7 @@ struct NumberedLine {
 /// run, and `write_to` merges the runs, with at least 4 KiB of memory for each.
 class SortedRows {
  public:
-  explicit SortedRows(std::string table, std::size_t part_bytes = std::size_t{4} << 20)
-      : table_(std::move(table)), part_bytes_(part_bytes) {}
+  explicit SortedRows(std::string table, std::size_t part_bytes = std::size_t{4} << 20);
 
   /// Adds lines as NumberedLine::append_to writes them.   @throws DataError if the temporary file cannot be written
   void add(std::string_view lines);

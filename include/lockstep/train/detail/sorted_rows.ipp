@@ -135,4 +135,7 @@ LOCKSTEP_INLINE void SortedRows::fail(char const* what) const {
                   file_remedy(reason));
 }
 
+LOCKSTEP_COLD_INLINE SortedRows::SortedRows(std::string table, std::size_t part_bytes)
+    : table_(std::move(table)), part_bytes_(part_bytes) {}
+
 }}}  // namespace lockstep::train::detail

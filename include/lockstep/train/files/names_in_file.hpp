@@ -20,7 +20,7 @@ class NamesInFile {
   template <std::convertible_to<std::string_view> Prefix>
   NamesInFile(Prefix const& prefix) : NamesInFile(prefix, prefix) {}  // NOLINT(google-explicit-constructor): reads well
   /// Selects names with the prefix, which `in_file` replaces in the file.
-  NamesInFile(std::string_view prefix, std::string_view in_file) : prefix_(prefix), in_file_(in_file) {}
+  NamesInFile(std::string_view prefix, std::string_view in_file);
   /// Selects all names for which rename(name) is not empty, under the name that it returns.
   template <std::invocable<std::string_view> Rename>
   requires std::convertible_to<std::invoke_result_t<Rename const&, std::string_view>, std::string> NamesInFile(
@@ -28,16 +28,9 @@ class NamesInFile {
       : rename_(std::move(rename)) {}  // NOLINT(google-explicit-constructor): reads well
 
   /// Returns the name of a model's parameter in the file, or "" if it is not to be read.
-  [[nodiscard]] std::string operator()(std::string_view name) const {
-    if (rename_) return rename_(name);
-    return name.starts_with(prefix_) ? in_file_ + std::string(name.substr(prefix_.size())) : std::string();
-  }
+  [[nodiscard]] std::string operator()(std::string_view name) const;
   /// Explains why no parameter is selected; `first` is the name of the model's first parameter.
-  [[nodiscard]] std::string none(std::string_view first) const {
-    return (rename_ ? "the function of names returns no name for any parameter of the model"
-                    : "no name in the model begins with \"" + prefix_ + "\"") +
-           "; its first parameter is \"" + std::string(first) + "\"";
-  }
+  [[nodiscard]] std::string none(std::string_view first) const;
 
  private:
   std::string prefix_, in_file_;
@@ -45,3 +38,7 @@ class NamesInFile {
 };
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/files/names_in_file.ipp>
+#endif

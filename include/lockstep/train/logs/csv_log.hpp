@@ -27,7 +27,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 class CsvLog final : public Observer {
  public:
   /// Stores the path. The file is created when a run starts.
-  explicit CsvLog(std::string path) : file_(std::move(path)) {}
+  explicit CsvLog(std::string path);
 
   /// Removes rows of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override;

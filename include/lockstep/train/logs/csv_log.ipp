@@ -75,4 +75,6 @@ LOCKSTEP_INLINE Index CsvLog::step_of(std::string const& line, Index row) const 
                   " does not begin with a kind and a step; move the file away, and the run starts a new one");
 }
 
+LOCKSTEP_COLD_INLINE CsvLog::CsvLog(std::string path) : file_(std::move(path)) {}
+
 }}}  // namespace lockstep::train

@@ -20,7 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 class MetricsLog final : public Observer {
  public:
   /// Stores the path. The file is created when a run starts.
-  explicit MetricsLog(std::string path) : file_(std::move(path)) {}
+  explicit MetricsLog(std::string path);
 
   /// Removes lines of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override;

@@ -39,4 +39,6 @@ LOCKSTEP_INLINE void MetricsLog::evaluation(EvaluationReport const& report) {
   file_.write(line_.text());
 }
 
+LOCKSTEP_COLD_INLINE MetricsLog::MetricsLog(std::string path) : file_(std::move(path)) {}
+
 }}}  // namespace lockstep::train

@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 class ProgressBar final : public Observer {
  public:
   /// @param out stream, such as stdout; must outlive it
-  explicit ProgressBar(std::FILE* out) : out_(out), terminal_(can_redraw(out)) {}
+  explicit ProgressBar(std::FILE* out);
 
   /// Says after which step a resumed run continues.
   void start(StartReport const& report) override;

@@ -89,4 +89,6 @@ LOCKSTEP_INLINE std::string ProgressBar::number(char const* format, double value
   return text;
 }
 
+LOCKSTEP_COLD_INLINE ProgressBar::ProgressBar(std::FILE* out) : out_(out), terminal_(can_redraw(out)) {}
+
 }}}  // namespace lockstep::train

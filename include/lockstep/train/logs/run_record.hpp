@@ -80,6 +80,13 @@ struct RunRecord : parallel::DistributedOptions {
   std::string gemm_algorithms;                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   optim::LossScaler::State loss_scale;        ///< at the end, with float16 activations
 
+  RunRecord();                                       ///< makes the record of a run without steps
+  ~RunRecord();                                      ///< destroys it
+  RunRecord(RunRecord const& other);                 ///< copies all of it
+  RunRecord(RunRecord&& other) noexcept;             ///< takes over the content
+  RunRecord& operator=(RunRecord const& other);      ///< copies all of it
+  RunRecord& operator=(RunRecord&& other) noexcept;  ///< takes over the content
+
   /// Adds a step's duration; `all_samples` is the run's number of samples so far.
   void add_step(double seconds, Index all_samples);
   /// Returns the step at which the run was last resumed, or 0.

@@ -4,6 +4,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
+LOCKSTEP_COLD_INLINE RunRecord::RunRecord() = default;
+LOCKSTEP_COLD_INLINE RunRecord::~RunRecord() = default;
+LOCKSTEP_COLD_INLINE RunRecord::RunRecord(RunRecord const&) = default;
+LOCKSTEP_COLD_INLINE RunRecord::RunRecord(RunRecord&&) noexcept = default;
+LOCKSTEP_COLD_INLINE RunRecord& RunRecord::operator=(RunRecord const&) = default;
+LOCKSTEP_COLD_INLINE RunRecord& RunRecord::operator=(RunRecord&&) noexcept = default;
+
 LOCKSTEP_INLINE void RunRecord::add_step(double seconds, Index all_samples) {
   step_seconds.push_back(seconds);
   training_seconds += seconds;

@@ -23,34 +23,19 @@ class BestEvaluation {
   /// @param best_by "loss", or the name of a metric
   /// @param of_metric the metric's best value; ignored for the loss, whose best value is the smallest
   /// @param min_delta least improvement: an evaluation is better only if it exceeds the best value by more than this
-  explicit BestEvaluation(std::string best_by, BestValue of_metric = BestValue::largest, double min_delta = 0)
-      : best_by_(std::move(best_by)), sign_(of_metric == BestValue::largest ? 1 : -1), min_delta_(min_delta) {}
+  explicit BestEvaluation(std::string best_by, BestValue of_metric = BestValue::largest, double min_delta = 0);
 
   /// Records an evaluation. Returns whether it is better than all before it. One that was not measured does not count.
-  bool add(EvaluationReport const& report) {
-    auto const value = value_of(report);
-    if (!value) return false;
-    bool const finite = std::isfinite(*value) && std::isfinite(report.loss);
-    bool const better = finite && (!any_ || *value > best_ + min_delta_);
-    since_best_ = better ? 0 : since_best_ + 1;
-    if (better) best_ = *value;
-    any_ = any_ || better;
-    return better;
-  }
+  bool add(EvaluationReport const& report);
   /// Returns whether the evaluation has the value to compare by. One before a resume lacks a metric that is new.
-  [[nodiscard]] bool measures(EvaluationReport const& report) const { return value_of(report).has_value(); }
+  [[nodiscard]] bool measures(EvaluationReport const& report) const;
 
   /// Returns the number of evaluations after the best one, or of all if none is finite.
   [[nodiscard]] Index evaluations_since_best() const noexcept { return since_best_; }
 
  private:
   /// Returns the value to compare by. Larger is better.
-  [[nodiscard]] std::optional<double> value_of(EvaluationReport const& report) const {
-    if (best_by_ == "loss") return -report.loss;
-    for (auto const& [name, value] : report.metrics)
-      if (name == best_by_) return sign_ * value;
-    return std::nullopt;
-  }
+  [[nodiscard]] std::optional<double> value_of(EvaluationReport const& report) const;
 
   std::string best_by_;
   double sign_, min_delta_;
@@ -60,3 +45,7 @@ class BestEvaluation {
 };
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/metrics/best_evaluation.ipp>
+#endif

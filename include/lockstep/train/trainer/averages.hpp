@@ -45,28 +45,10 @@ class BatchStatistics {
   /// Finds the momentum of each buffer of the layout from three passes over one batch, which started with `own`, with
   /// zeros, and with the result of zeros. A buffer that does not follow batches in this way has none.
   BatchStatistics(nn::ParameterLayout const& layout, std::span<float const> own, std::span<float const> from_own,
-                  std::span<float const> from_zero, std::span<float const> again)
-      : momentum_(own.size()) {
-    for (auto const& entry : layout.buffers()) {
-      auto const begin = static_cast<std::size_t>(entry.offset), end = begin + static_cast<std::size_t>(entry.size);
-      auto largest = begin;
-      for (auto i = begin; i < end; ++i)
-        if (std::abs(from_zero[i]) > std::abs(from_zero[largest])) largest = i;
-      if (begin == end || from_zero[largest] == 0 || from_own[largest] == own[largest]) continue;
-      double const momentum = 2 - static_cast<double>(again[largest]) / static_cast<double>(from_zero[largest]);
-      if (momentum > 1e-6 && momentum < 1 + 1e-6)
-        std::fill(&momentum_[begin], &momentum_[begin] + entry.size, momentum);
-    }
-  }
+                  std::span<float const> from_zero, std::span<float const> again);
   /// Adds the buffers after a batch that started with zeros. If none has changed, the batch had too few samples.
   /// @param totals [2 * buffers]: sums, and numbers of batches
-  void add(std::span<float const> from_zero, std::span<double> totals) const {
-    auto const count = momentum_.size();
-    bool any = false;
-    for (std::size_t i = 0; i < count; ++i) any = any || (momentum_[i] > 0 && from_zero[i] != 0);
-    for (std::size_t i = 0; any && i < count; ++i)
-      if (momentum_[i] > 0) totals[i] += static_cast<double>(from_zero[i]) / momentum_[i], totals[count + i] += 1;
-  }
+  void add(std::span<float const> from_zero, std::span<double> totals) const;
 
  private:
   std::vector<double> momentum_;
@@ -75,16 +57,10 @@ class BatchStatistics {
 /// Guard that sets the buffers of all replicas at its end.
 class KeptBuffers {
  public:
-  KeptBuffers(parallel::AnySession& session, std::span<float const> buffers)
-      : session_(session), buffers_(buffers.begin(), buffers.end()) {}
+  KeptBuffers(parallel::AnySession& session, std::span<float const> buffers);
   KeptBuffers(KeptBuffers const&) = delete;
   KeptBuffers& operator=(KeptBuffers const&) = delete;
-  ~KeptBuffers() {
-    try {
-      session_.set_buffers(buffers_);
-    } catch (...) {  // a lost device, which its next call reports
-    }
-  }
+  ~KeptBuffers();
   [[nodiscard]] std::vector<float> const& buffers() const noexcept { return buffers_; }
 
  private:
@@ -150,3 +126,7 @@ template <class Model, class Optimizer, class Policy, class Loader>
 }
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/averages.ipp>
+#endif

@@ -199,7 +199,7 @@ struct BatchMaker {
     }
     auto const index = order.in(epoch)(position);
     if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;
-    if (!std::exchange(job.shard->replaced[k], true)) ++job.substituted;
+    if (std::exchange(job.shard->replaced[k], std::uint8_t{1}) == 0) ++job.substituted;
   }
 };
 

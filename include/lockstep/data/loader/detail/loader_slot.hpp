@@ -49,7 +49,7 @@ struct ShardProgress {
   memory::Block position_memory;  // from the slab's memory resource
   std::span<Index> positions;
   std::vector<Index> indices;
-  std::unique_ptr<bool[]> replaced;  // rows whose samples OnFailure::substitute has replaced
+  std::vector<std::uint8_t> replaced;  // 1 for rows whose samples OnFailure::substitute has replaced
 
   int shard = 0;
   BatchRows planned;
@@ -80,6 +80,8 @@ struct ShardProgress {
   void advance() noexcept;
   /// Restarts the batch with its current indices.
   void restart() noexcept;
+  /// Closes the gaps of the failed rows in indices and positions. Returns the numbers that the other rows had.
+  [[nodiscard]] std::vector<Index> take_kept_rows();
 };
 
 /// One batch in progress.
@@ -103,21 +105,13 @@ struct LoaderShard : ShardProgress {
 
   /// Closes the gaps of the failed rows.
   [[gnu::cold]] void remove_failed() {
-    std::vector<bool> fails(static_cast<std::size_t>(rows));
-    for (auto const row : failed) fails[static_cast<std::size_t>(row)] = true;
-    std::size_t to = 0;
-    for (std::size_t from = 0; from < fails.size(); ++from) {
-      if (fails[from]) continue;
-      if (from != to) {
-        indices[to] = indices[from];
-        positions[to] = positions[from];
-        extents[to] = extents[from];
-        if constexpr (!reads_into_rows) samples[to] = std::move(samples[from]);
-      }
-      ++to;
+    auto const kept = take_kept_rows();
+    for (std::size_t to = 0; to < kept.size(); ++to) {
+      auto const from = static_cast<std::size_t>(kept[to]);
+      if (from == to) continue;
+      extents[to] = extents[from];
+      if constexpr (!reads_into_rows) samples[to] = std::move(samples[from]);
     }
-    rows = static_cast<Index>(to);
-    failed.clear();
   }
 
   /// Returns false if there is no such sample because a stream has ended.
@@ -174,10 +168,12 @@ struct SlotProgress {
   bool held = false;
   bool is_complete = false;  // was delivered, and can be again
 
-  explicit SlotProgress(memory::AnyHostResource slab_memory) : memory(slab_memory) {}
+  explicit SlotProgress(memory::AnyHostResource slab_memory);
+  ~SlotProgress();
   SlotProgress(SlotProgress const&) = delete;
   SlotProgress& operator=(SlotProgress const&) = delete;
 
+  void add(ShardProgress& shard);
   /// Returns the shard's number in this slot.
   [[nodiscard]] std::size_t place(ShardProgress const& shard) const noexcept {
     return static_cast<std::size_t>(shard.shard - split.first);
@@ -203,7 +199,7 @@ struct LoaderSlot : SlotProgress {
       : SlotProgress(slab_memory), batches(static_cast<std::size_t>(count)) {
     own_.reserve(batches.size());
     for (int i = 0; i < count; ++i) own_.emplace_back(batch_size, memory);
-    for (auto& shard : own_) shards.push_back(&shard);
+    for (auto& shard : own_) add(shard);
   }
 
  private:

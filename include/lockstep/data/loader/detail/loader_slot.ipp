@@ -21,7 +21,7 @@ LOCKSTEP_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostRe
       position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
       positions(reinterpret_cast<Index*>(position_memory.data()), static_cast<std::size_t>(batch_size)),
       indices(positions.size()),
-      replaced(std::make_unique<bool[]>(positions.size())),
+      replaced(positions.size()),
       is_finished_by_collate(finishes) {}
 
 LOCKSTEP_INLINE ShardProgress::ShardProgress(ShardProgress&&) noexcept = default;
@@ -36,7 +36,7 @@ LOCKSTEP_INLINE void ShardProgress::begin(int number, BatchRows const& batch) no
   failed.clear();
   missing = 0;
   restarts = 0;
-  std::fill_n(replaced.get(), indices.size(), false);
+  std::fill(replaced.begin(), replaced.end(), std::uint8_t{0});
   enter(rows == 0 ? Phase::plan : Phase::read);
 }
 
@@ -74,5 +74,26 @@ LOCKSTEP_INLINE ShardProgress const* SlotProgress::failed() const noexcept {
   }
   return first;
 }
+
+LOCKSTEP_COLD_INLINE std::vector<Index> ShardProgress::take_kept_rows() {
+  std::vector<bool> fails(static_cast<std::size_t>(rows));
+  for (auto const row : failed) fails[static_cast<std::size_t>(row)] = true;
+  std::vector<Index> kept;
+  for (std::size_t from = 0; from < fails.size(); ++from) {
+    if (fails[from]) continue;
+    indices[kept.size()] = indices[from];
+    positions[kept.size()] = positions[from];
+    kept.push_back(static_cast<Index>(from));
+  }
+  rows = static_cast<Index>(kept.size());
+  failed.clear();
+  return kept;
+}
+
+LOCKSTEP_COLD_INLINE SlotProgress::SlotProgress(memory::AnyHostResource slab_memory) : memory(slab_memory) {}
+
+LOCKSTEP_COLD_INLINE SlotProgress::~SlotProgress() = default;
+
+LOCKSTEP_COLD_INLINE void SlotProgress::add(ShardProgress& shard) { shards.push_back(&shard); }
 
 }}}  // namespace lockstep::data::detail

@@ -32,27 +32,14 @@ struct RankRecord {
   std::int32_t signal;                  ///< the signal that killed it, or 0
   char message[max_message_bytes + 1];  ///< its error message, or empty
 
-  void set_message(std::string_view text) noexcept { message[text.copy(message, sizeof message - 1)] = '\0'; }
+  void set_message(std::string_view text) noexcept;
 
   /// Describes the state without the rank: "was killed by signal 9 (Killed)".
-  [[nodiscard]] std::string describe_state() const {
-    switch (state.load(std::memory_order_acquire)) {
-      case RankState::absent:
-        return "has not joined";
-      case RankState::running:
-        return "is alive";
-      case RankState::ended:
-        return "has ended its work";
-      case RankState::lost:
-        return std::string("is gone: its process was killed, or ended without a message") +
-               (is_remote.load(std::memory_order_acquire) ? ", or its host cannot be reached" : "");
-      case RankState::failed:
-        break;
-    }
-    if (signal != 0) return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
-    if (message[0] != '\0') return std::string("failed: ") + message;
-    return "ended with exit code " + std::to_string(exit_code);
-  }
+  [[nodiscard]] std::string describe_state() const;
 };
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/shared_memory/detail/rank_record.ipp>
+#endif

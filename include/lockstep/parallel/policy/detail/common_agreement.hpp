@@ -21,14 +21,7 @@ inline constexpr char build[] = LOCKSTEP_TEXT_OF(LOCKSTEP_ABI);
 #undef LOCKSTEP_TEXT_OF
 #undef LOCKSTEP_TEXT
 
-inline void add_entries(Agreement& agreement, char const* kind,
-                        std::vector<nn::ParameterLayout::Entry> const& entries) {
-  for (auto const& entry : entries) {
-    std::string value = entry.by_rows() ? "float32 by rows [" : "float32 [";
-    for (auto const extent : entry.shape) value += (value.back() == '[' ? "" : ", ") + std::to_string(extent);
-    agreement.add(kind + entry.name, value + "]");
-  }
-}
+void add_entries(Agreement& agreement, char const* kind, std::vector<nn::ParameterLayout::Entry> const& entries);
 
 /// Returns the values that must be equal on all ranks of a run, for any optimizer.
 template <class Model>
@@ -51,3 +44,7 @@ template <class Model>
 }
 
 }}}  // namespace lockstep::parallel::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/policy/detail/common_agreement.ipp>
+#endif

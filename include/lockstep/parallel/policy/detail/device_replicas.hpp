@@ -12,6 +12,7 @@
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check/check_replicas.hpp>
+#include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
@@ -19,16 +20,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-/// The replicas of a process, each with its device's thread, for what a session does between steps. The library
-/// instantiates it for float on the host.
+/// The replicas of a process, each with its device's thread and its group, for what a session does between steps. The
+/// library instantiates it for float on the host.
 template <class Replica>
 class DeviceReplicas {
  public:
   /// `threads` must outlive this object, and so must the replicas, which it does not own.
-  explicit DeviceReplicas(DeviceThreads& threads) : threads_(threads) {}
+  explicit DeviceReplicas(DeviceThreads& threads);
+  ~DeviceReplicas();
+  DeviceReplicas(DeviceReplicas const&) = delete;
+  DeviceReplicas& operator=(DeviceReplicas const&) = delete;
 
-  void add(Replica& replica) { all_.push_back(&replica); }
-  [[nodiscard]] std::span<Replica* const> all() const noexcept { return all_; }
+  /// Adds the next device's replica, and connects it with the others.
+  void add(Replica& replica);
+  /// Returns the exchange point of the replicas' layers.
+  [[nodiscard]] ThreadExchange& thread_exchange() noexcept { return thread_exchange_; }
+  [[nodiscard]] std::span<Replica* const> all() const noexcept { return {all_.data(), all_.size()}; }
 
   /// Compares the bits of all parameters.   @throws CollectiveMismatch if they differ
   void check(nn::ParameterLayout const& layout, Index step);
@@ -40,9 +47,29 @@ class DeviceReplicas {
   [[nodiscard]] SessionReport report() const;
 
  private:
+  using Space = typename Replica::Space;
+
   DeviceThreads& threads_;
+  ThreadExchange thread_exchange_;
   std::vector<Replica*> all_;
+  std::vector<ReplicaGroup<ThreadTransport, typename Replica::Device, Space::host_accessible>> groups_;
 };
+
+template <class Replica>
+[[gnu::cold]] DeviceReplicas<Replica>::DeviceReplicas(DeviceThreads& threads)
+    : threads_(threads), thread_exchange_(threads.devices()) {
+  groups_.reserve(static_cast<std::size_t>(threads.devices()));  // replicas refer to them
+}
+
+template <class Replica>
+[[gnu::cold]] DeviceReplicas<Replica>::~DeviceReplicas() = default;
+
+template <class Replica>
+[[gnu::cold]] void DeviceReplicas<Replica>::add(Replica& replica) {
+  ThreadTransport const transport(thread_exchange_, static_cast<int>(all_.size()));
+  all_.push_back(&replica);
+  replica.set_group(groups_.emplace_back(transport, replica.device()));
+}
 
 template <class Replica>
 [[gnu::cold]] void DeviceReplicas<Replica>::check(nn::ParameterLayout const& layout, Index step) {
@@ -54,8 +81,8 @@ template <class Replica>
     auto const mine = detail::checksums(layout, ReplicaArenas(1, replica.values().data()));
     std::copy(mine.begin(), mine.end(), sums.data() + static_cast<std::size_t>(device) * each_has);
   });
-  detail::expect_equal_checksums(layout, sums, all_.size(), "device", "a device's parameters were changed separately",
-                                 step);
+  detail::expect_equal_checksums(layout, {sums.data(), sums.size()}, all_.size(), "device",
+                                 "a device's parameters were changed separately", step);
 }
 
 template <class Replica>
@@ -69,7 +96,7 @@ template <class Replica>
       means.push_back(replica->mean_buffers().data());
     }
     all_[0]->device().enter();
-    tree_sum_into_first<float>(means, 0, std::ssize(buffers));
+    tree_sum_into_first<float>({means.data(), means.size()}, 0, std::ssize(buffers));
     buffers = {means[0], buffers.size()};
     for (float& sum : buffers) sum /= static_cast<float>(all_.size());
   }

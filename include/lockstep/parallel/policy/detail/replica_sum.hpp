@@ -27,9 +27,7 @@ template <class Replica>
 class ReplicaSum<Replica, HostSpace> {
  public:
   /// Both arguments must outlive this object.
-  ReplicaSum(DeviceThreads& threads, std::span<Replica* const> replicas) : threads_(threads), replicas_(replicas) {
-    for (auto const* replica : replicas) gradients_.push_back(replica->gradient_data());
-  }
+  ReplicaSum(DeviceThreads& threads, std::span<Replica* const> replicas);
 
   /// Sums all gradients into the first replica's.
   /// @returns the loss of all
@@ -51,6 +49,12 @@ class ReplicaSum<Replica, HostSpace> {
 };
 
 template <class Replica>
+[[gnu::cold]] ReplicaSum<Replica, HostSpace>::ReplicaSum(DeviceThreads& threads, std::span<Replica* const> replicas)
+    : threads_(threads), replicas_(replicas) {
+  for (auto const* replica : replicas) gradients_.push_back(replica->gradient_data());
+}
+
+template <class Replica>
 nn::Loss<HostSpace> ReplicaSum<Replica, HostSpace>::gather(Index size) {
   auto const count = static_cast<int>(replicas_.size());
   compute_row_union();
@@ -65,7 +69,9 @@ nn::Loss<HostSpace> ReplicaSum<Replica, HostSpace>::gather(Index size) {
   });
   threads_.run([&](int device) {
     kernel::for_written(replicas_[0]->touched(), size * device / count, size * (device + 1) / count,
-                        [&](Index from, Index to) { tree_sum_into_first<float>(gradients_, from, to); });
+                        [&](Index from, Index to) {
+                          tree_sum_into_first<float>({gradients_.data(), gradients_.size()}, from, to);
+                        });
   });
   return {tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
           tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};

@@ -35,7 +35,7 @@ class ShardBuffers {
     std::vector<float*> each;
     each.reserve(static_cast<std::size_t>(shards_));
     for (int shard = 0; shard < shards_; ++shard) each.push_back(all.data() + shard * size_);
-    tree_sum_into_first<float>(each, 0, size_);
+    tree_sum_into_first<float>({each.data(), each.size()}, 0, size_);
     auto const mean = all.first(static_cast<std::size_t>(size_));
     for (float& sum : mean) sum /= static_cast<float>(shards_);
     return mean;

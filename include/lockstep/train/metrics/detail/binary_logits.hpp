@@ -40,36 +40,14 @@ class BinaryLogits {
       logits_[other ? 1 : 0].push_back(logit);
     });
   }
-  [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  [[nodiscard]] std::span<double> totals() noexcept { return {totals_.data(), totals_.size()}; }
   /// Returns the logits as bytes, for `add_samples` of another device or rank.
-  [[nodiscard]] std::string samples() const {
-    std::string bytes;
-    for (auto const& logits : logits_) {
-      std::uint64_t const count = logits.size();
-      bytes.append(reinterpret_cast<char const*>(&count), sizeof count);
-      bytes.append(reinterpret_cast<char const*>(logits.data()), logits.size() * sizeof(float));
-    }
-    return bytes;
-  }
+  [[nodiscard]] std::string samples() const;
   /// Adds the logits of another device or rank, which do not count in the totals: these add up apart.
-  void add_samples(std::string_view bytes) {
-    for (auto& logits : logits_) {
-      std::uint64_t count = 0;
-      std::memcpy(&count, bytes.data(), sizeof count);
-      bytes.remove_prefix(sizeof count);
-      auto const before = logits.size();
-      logits.resize(before + count);
-      if (count > 0) std::memcpy(logits.data() + before, bytes.data(), count * sizeof(float));
-      bytes.remove_prefix(count * sizeof(float));
-    }
-  }
+  void add_samples(std::string_view bytes);
 
   /// Returns the number of samples with label 0, and with another label.
-  [[nodiscard]] std::array<double, 2> counts() const noexcept {
-    std::array<double, 2> sums{};
-    for (std::size_t i = 0; i < totals_.size(); ++i) sums[i % 2] += totals_[i];
-    return sums;
-  }
+  [[nodiscard]] std::array<double, 2> counts() const noexcept;
   /// Calls f(labels of 0, other labels) with the numbers of samples of each group of equal logits, in ascending order
   /// of the logits. Logits are rounded to bfloat16 if the totals count more of them than this object holds.
   template <class Function>

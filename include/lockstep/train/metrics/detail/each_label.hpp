@@ -22,6 +22,11 @@ template <class Column>
   return true;
 }
 
+/// @throws DataError for a logit that is NaN
+[[noreturn, gnu::cold]] void refuse_nan(char const* metric);
+/// @throws ShapeError for another number of labels than of rows, slots or tokens
+[[noreturn, gnu::cold]] void refuse_labels(char const* metric, Index wanted, char const* of_what, Index labels);
+
 /// Checks the logits of a row whose label counts. A comparison with NaN is false, so that a metric of NaN would look
 /// like that of a model that predicts the first class.
 /// @throws DataError, naming `metric`, if one is NaN
@@ -29,10 +34,7 @@ template <class Logit>
 void expect_numbers(char const* metric, Logit const* logits, Index width) {
   bool is_nan = false;
   for (Index i = 0; i < width; ++i) is_nan |= std::isnan(static_cast<float>(logits[i]));
-  if (is_nan)
-    throw DataError(std::string(metric) +
-                    ": the model predicts a logit that is nan; look for NaN in its parameters and its input "
-                    "(data::FiniteCheck checks samples)");
+  if (is_nan) refuse_nan(metric);
 }
 
 template <class Prediction>
@@ -57,10 +59,7 @@ template <class Prediction, class Column, class Function>
 void each_valid_label(char const* metric, Prediction const& prediction, Column const& labels,
                       std::optional<Index> ignored, Function const& f) {
   auto const expect_labels = [&](Index wanted, char const* of_what) {
-    expect<ShapeError>(labels.values.size() == wanted, [&] {
-      return std::string(metric) + ": the prediction has " + std::to_string(wanted) + " " + of_what +
-             " and there are " + std::to_string(labels.values.size()) + " labels; each needs one";
-    });
+    if (labels.values.size() != wanted) refuse_labels(metric, wanted, of_what, labels.values.size());
   };
   auto const one = [&](auto const& outputs, Index row) {
     if (!has_label(labels, row)) return;
@@ -111,3 +110,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
 }
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/metrics/detail/each_label.ipp>
+#endif

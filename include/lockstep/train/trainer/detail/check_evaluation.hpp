@@ -54,15 +54,17 @@ class MetricNames {
 /// Returns the name of an evaluation for messages, as " (test)"; "" for the first one.
 [[nodiscard]] std::string evaluation_label(std::string const& prefix);
 
+/// @throws DataError for an evaluation without steps
+[[noreturn, gnu::cold]] void refuse_no_steps(std::string const& prefix, Index samples);
+/// @throws ConfigError for a loader that training and evaluation share
+[[noreturn, gnu::cold]] void refuse_shared_loader();
+
 /// Returns the evaluation's steps, at least 1.
 /// @throws DataError if there are none, as a mean over nothing would look perfect
 template <class Loader, class... Metrics>
 Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
   auto const steps = exact_steps(evaluation.loader, split);
-  if (steps == 0)
-    throw DataError("evaluate" + evaluation_label(prefix) +
-                    ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
-                    " samples give no step; check which samples the dataset found, or pass no evaluation");
+  if (steps == 0) refuse_no_steps(prefix, evaluation.loader.samples());
   return steps;
 }
 
@@ -73,10 +75,7 @@ void check_names(MetricNames const& metric_names, char const* what);
 template <class Loader, class Evaluation>
 void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split) {
   each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
-    if (static_cast<void const*>(&each.loader) == &loader)
-      throw ConfigError(
-          "fit: training and evaluation use one loader, which serves one of the two at a time; make a "
-          "second one, if necessary for the same dataset");
+    if (static_cast<void const*>(&each.loader) == &loader) refuse_shared_loader();
     steps_of(prefix, each, split);
   });
 }

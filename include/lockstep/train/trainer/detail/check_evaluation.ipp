@@ -59,4 +59,16 @@ LOCKSTEP_COLD_INLINE void check_evaluation(MetricNames const& metric_names, bool
                       "\", which they do not measure; name one of " + known);
 }
 
+LOCKSTEP_COLD_INLINE void refuse_no_steps(std::string const& prefix, Index samples) {
+  throw DataError("evaluate" + evaluation_label(prefix) +
+                  ": there is nothing to evaluate on: " + std::to_string(samples) +
+                  " samples give no step; check which samples the dataset found, or pass no evaluation");
+}
+
+LOCKSTEP_COLD_INLINE void refuse_shared_loader() {
+  throw ConfigError(
+      "fit: training and evaluation use one loader, which serves one of the two at a time; make a second one, if "
+      "necessary for the same dataset");
+}
+
 }}}  // namespace lockstep::train::detail

@@ -64,6 +64,11 @@ template <class... Metrics>
 /// @throws DataError if the weight is 0
 [[gnu::cold]] void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples);
 
+/// Adds a metric to a report.
+[[gnu::cold]] void add_metric(EvaluationReport& report, std::string const& name, double value);
+/// Adds the results of a further evaluation to a report as metrics. Without a prefix, `other` replaces the report.
+[[gnu::cold]] void add_report(EvaluationReport& report, std::string const& prefix, EvaluationReport&& other);
+
 /// Replaces the concatenated totals of this process's shards by their sum over all shards of all ranks.
 /// @collective with DistributedDataParallel
 [[gnu::cold]] void sum_over_shards(parallel::AnySession& session, std::vector<double>& totals, int shards);
@@ -117,7 +122,7 @@ template <class Session, class Loader, class... Metrics>
 
   for (auto& part : parts) check_sizes(part.metrics, sizes);
   std::vector<double> totals;
-  for (auto& part : parts) part.each_total([&](double& t) { totals.push_back(t); });
+  for (auto& part : parts) part.each_total([&](double t) { totals.push_back(t); });
   sum_over_shards(session, totals, shards);
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
@@ -127,7 +132,7 @@ template <class Session, class Loader, class... Metrics>
   EvaluationReport report;
   report.samples = static_cast<Index>(parts[0].samples);
   report.loss = parts[0].loss.mean();
-  auto const add = [&](std::string const& name, double value) { report.metrics.emplace_back(name, value); };
+  auto const add = [&](std::string const& name, double value) { add_metric(report, name, value); };
   std::apply([&](auto const&... metric) { (each_value(metric, add), ...); }, parts[0].metrics);
   return report;
 }
@@ -138,13 +143,7 @@ template <class Evaluation, class Evaluate>
 [[nodiscard, gnu::cold]] EvaluationReport combined_report(Evaluation const& evaluations, Evaluate const& evaluate) {
   EvaluationReport all;
   each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
-    auto report = evaluate(prefix, evaluation);
-    if (prefix.empty()) {
-      all = std::move(report);
-      return;
-    }
-    all.metrics.emplace_back(prefix + "loss", report.loss);
-    for (auto const& [name, value] : report.metrics) all.metrics.emplace_back(prefix + name, value);
+    add_report(all, prefix, evaluate(prefix, evaluation));
   });
   return all;
 }

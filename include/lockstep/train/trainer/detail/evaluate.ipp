@@ -32,4 +32,17 @@ LOCKSTEP_COLD_INLINE void sum_over_shards(parallel::AnySession& session, std::ve
   session.all_reduce(totals);
 }
 
+LOCKSTEP_COLD_INLINE void add_metric(EvaluationReport& report, std::string const& name, double value) {
+  report.metrics.emplace_back(name, value);
+}
+
+LOCKSTEP_COLD_INLINE void add_report(EvaluationReport& report, std::string const& prefix, EvaluationReport&& other) {
+  if (prefix.empty()) {
+    report = std::move(other);
+    return;
+  }
+  report.metrics.emplace_back(prefix + "loss", other.loss);
+  for (auto const& [name, value] : other.metrics) report.metrics.emplace_back(prefix + name, value);
+}
+
 }}}  // namespace lockstep::train::detail

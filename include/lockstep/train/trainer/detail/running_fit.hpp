@@ -106,6 +106,7 @@ class RunningFit {
   RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed, AnyLoader& loader,
              FitPlan const& plan, BestValue best, data::Split const& split, FitOptions const& options,
              TrainerSteps& done, RunRecord&& record);
+  ~RunningFit();
   RunningFit(RunningFit const&) = delete;
   RunningFit& operator=(RunningFit const&) = delete;
 

@@ -97,6 +97,8 @@ LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::Parame
   for (auto& report : record_.evaluations) tracker_.add(report);  // best_by may have changed
 }
 
+LOCKSTEP_COLD_INLINE RunningFit::~RunningFit() = default;
+
 LOCKSTEP_INLINE bool RunningFit::lacks_evaluation() const noexcept {
   auto const& all = record_.evaluations;
   return record_.resumed() > 0 && evaluates() && (all.empty() || all.back().step != record_.steps);

@@ -67,6 +67,9 @@ concept MakesColumnsAgain = has_columns<typename Loader::Batch> && requires {
   requires Loader::repeats;
 };
 
+/// Returns a sentence about a member of a sample.
+[[nodiscard]] std::string not_finite_text(std::string const& sample, int member);
+
 /// Returns a sentence about the first sample with an infinity or a NaN in this process's micro-steps [begin, end) of an
 /// epoch. Empty if there is none, or if the loader cannot make its batches again, as for a stream. Restarts the loader
 /// and reads the samples again.
@@ -85,8 +88,7 @@ template <class Loader>
             int member = 0;
             auto const look = [&](auto const& column) { return row_is_finite(column, row) && (++member, true); };
             if (!std::apply([&](auto const&... column) { return (look(column) && ...); }, batch.columns()))
-              return sample_name(held, batch.positions()(row)) + " holds an infinity or a NaN in its member " +
-                     std::to_string(member) + " (counted from 0)";
+              return not_finite_text(sample_name(held, batch.positions()(row)), member);
           }
       }
     } catch (std::exception const&) {  // a sample that cannot be read again is not the error to report
@@ -96,3 +98,7 @@ template <class Loader>
 }
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/sample_not_finite.ipp>
+#endif

@@ -66,11 +66,7 @@ class TableRows {
  public:
   explicit TableRows(std::vector<std::string> const& columns) : columns_(&columns) {}
 
-  [[nodiscard]] static std::string header(std::vector<std::string> const& columns) {
-    CsvLine line;
-    line.add(columns);
-    return line.text();
-  }
+  [[nodiscard]] static std::string header(std::vector<std::string> const& columns);
   /// Adds the cells of row(prediction, batch, k) for each row of a batch.
   /// @throws ConfigError if the number of cells differs from the number of columns
   template <class Prediction, class Batch, class Row>
@@ -88,7 +84,7 @@ class TableRows {
     }
   }
   /// Returns the rows and forgets them.
-  [[nodiscard]] std::string take() noexcept { return std::exchange(bytes_, {}); }
+  [[nodiscard]] std::string take() noexcept;
 
  private:
   std::vector<std::string> const* columns_;

@@ -36,4 +36,12 @@ LOCKSTEP_COLD_INLINE void PredictionTable::commit() {
   file_->commit();
 }
 
+LOCKSTEP_COLD_INLINE std::string TableRows::header(std::vector<std::string> const& columns) {
+  CsvLine line;
+  line.add(columns);
+  return line.text();
+}
+
+LOCKSTEP_COLD_INLINE std::string TableRows::take() noexcept { return std::exchange(bytes_, {}); }
+
 }}}  // namespace lockstep::train::detail

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/files/names_in_file.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+LOCKSTEP_COLD_INLINE NamesInFile::NamesInFile(std::string_view prefix, std::string_view in_file)
+    : prefix_(prefix), in_file_(in_file) {}
+
+LOCKSTEP_COLD_INLINE std::string NamesInFile::operator()(std::string_view name) const {
+  if (rename_) return rename_(name);
+  return name.starts_with(prefix_) ? in_file_ + std::string(name.substr(prefix_.size())) : std::string();
+}
+
+LOCKSTEP_COLD_INLINE std::string NamesInFile::none(std::string_view first) const {
+  return (rename_ ? "the function of names returns no name for any parameter of the model"
+                  : "no name in the model begins with \"" + prefix_ + "\"") +
+         "; its first parameter is \"" + std::string(first) + "\"";
+}
+
+}}}  // namespace lockstep::train
