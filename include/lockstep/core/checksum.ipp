@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE std::string to_string(Checksum const& sum) {
+LOCKSTEP_COLD_INLINE std::string to_string(Checksum const& sum) {
   return hexadecimal(sum.half[0]) + hexadecimal(sum.half[1]);
 }
 

@@ -57,7 +57,7 @@ LOCKSTEP_INLINE Value Parser::object() {
   return out;
 }
 
-LOCKSTEP_INLINE void Parser::refuse_twice(Object const& members, std::vector<std::size_t> const& starts) {
+LOCKSTEP_COLD_INLINE void Parser::refuse_twice(Object const& members, std::vector<std::size_t> const& starts) {
   auto const name_of = [&](std::size_t i) -> std::string_view { return members[i].first; };
   NameTable known;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -189,7 +189,7 @@ LOCKSTEP_INLINE bool Parser::accept(char c) {
   return true;
 }
 
-LOCKSTEP_INLINE std::string Parser::found() const {
+LOCKSTEP_COLD_INLINE std::string Parser::found() const {
   if (at_ == text_.size()) return "the end of the text";
   auto const c = static_cast<unsigned char>(text_[at_]);
   if (c < 0x20 || c == 0x7F) return "byte " + std::to_string(c);
@@ -198,7 +198,7 @@ LOCKSTEP_INLINE std::string Parser::found() const {
   return "'" + std::string(text_.substr(at_, length)) + "'";
 }
 
-LOCKSTEP_INLINE void Parser::fail(std::string const& what) const {
+LOCKSTEP_COLD_INLINE void Parser::fail(std::string const& what) const {
   std::size_t line = 1, column = 1;
   for (char c : text_.substr(0, at_)) {
     bool const continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;  // columns count characters

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-LOCKSTEP_INLINE ThreadPool::ThreadPool(int threads) : threads_(threads) {
+LOCKSTEP_COLD_INLINE ThreadPool::ThreadPool(int threads) : threads_(threads) {
   expect<ConfigError>(threads >= 1, [&] {
     return "ThreadPool: " + std::to_string(threads) + " threads; at least 1 is needed (the caller counts as one)";
   });

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
-LOCKSTEP_INLINE DeviceThreads::DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
+LOCKSTEP_COLD_INLINE DeviceThreads::DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
   try {
     threads_.reserve(errors_.size());
     for (int device = 1; device < devices; ++device)
@@ -17,7 +17,7 @@ LOCKSTEP_INLINE DeviceThreads::DeviceThreads(int devices) : errors_(static_cast<
   }
 }
 
-LOCKSTEP_INLINE DeviceThreads::~DeviceThreads() { stop(); }
+LOCKSTEP_COLD_INLINE DeviceThreads::~DeviceThreads() { stop(); }
 
 LOCKSTEP_INLINE void DeviceThreads::run() {
   expect<ConfigError>(threads_.empty() || ::getpid() == starter_, [&] {

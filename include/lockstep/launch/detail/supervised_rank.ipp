@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-LOCKSTEP_INLINE std::vector<std::string> SupervisedRank::assignments() const {
+LOCKSTEP_COLD_INLINE std::vector<std::string> SupervisedRank::assignments() const {
   std::string const values[]{std::to_string(rank),   std::to_string(size), std::to_string(supervisor),
                              std::to_string(memory), std::to_string(job),  std::to_string(restarts)};
   std::vector<std::string> out;
@@ -12,13 +12,13 @@ LOCKSTEP_INLINE std::vector<std::string> SupervisedRank::assignments() const {
   return out;
 }
 
-LOCKSTEP_INLINE bool SupervisedRank::any(Lookup variable) {
+LOCKSTEP_COLD_INLINE bool SupervisedRank::any(Lookup variable) {
   for (auto const* name : variables)
     if (variable(name)) return true;
   return false;
 }
 
-LOCKSTEP_INLINE Lookup initial_environment() {
+LOCKSTEP_COLD_INLINE Lookup initial_environment() {
   static std::string const all = [] {
     std::string out;
     if (std::FILE* const file = std::fopen("/proc/self/environ", "rbe")) {
@@ -36,7 +36,7 @@ LOCKSTEP_INLINE Lookup initial_environment() {
   return {find, nullptr};
 }
 
-LOCKSTEP_INLINE SupervisedRank SupervisedRank::read(Lookup variable) {
+LOCKSTEP_COLD_INLINE SupervisedRank SupervisedRank::read(Lookup variable) {
   constexpr auto remedy = "; Lockstep sets them all itself: unset them and start with --nproc N";
   std::string set, missing;
   for (auto const* name : variables) (variable(name) ? set : missing) += std::string(" ") + name;

@@ -4,13 +4,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-LOCKSTEP_INLINE std::string describe_values(LauncherValues const& values, Lookup variable) {
+LOCKSTEP_COLD_INLINE std::string describe_values(LauncherValues const& values, Lookup variable) {
   auto const& names = *values.names;
   return std::string(name(values.launcher())) + " (" + describe_variable(variable, names.rank) +
          (names.size ? ", " + describe_variable(variable, names.size) : "") + ")";
 }
 
-LOCKSTEP_INLINE bool are_compatible(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
+LOCKSTEP_COLD_INLINE bool are_compatible(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
   if (outer.size == 1 || outer.size < 0) return true;                   // a single task
   bool const multiplied = inner.size == outer.size * inner.local_size;  // a torchrun agent in each task
   if (inner.launcher() == Launcher::torchrun && variable("TORCHELASTIC_RUN_ID")) return multiplied;
@@ -22,7 +22,8 @@ LOCKSTEP_INLINE bool are_compatible(LauncherValues const& inner, LauncherValues 
   return daemons && inner.local_size < inner.size && inner.size >= outer.size;
 }
 
-LOCKSTEP_INLINE void check_nested_tasks(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
+LOCKSTEP_COLD_INLINE void check_nested_tasks(LauncherValues const& inner, LauncherValues const& outer,
+                                             Lookup variable) {
   auto const* const text = variable("SLURM_GPUS_ON_NODE");
   if (!text || inner.launcher() != Launcher::torchrun || outer.local_size < 2 || inner.local_size < 2) return;
   auto const gpus = static_cast<int>(parse_variable("SLURM_GPUS_ON_NODE", text, 0, max_ranks, launcher_remedy));
@@ -34,7 +35,7 @@ LOCKSTEP_INLINE void check_nested_tasks(LauncherValues const& inner, LauncherVal
                     "; give srun one task for each node (--ntasks-per-node=1), or leave torchrun out");
 }
 
-LOCKSTEP_INLINE void check_launchers(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
+LOCKSTEP_COLD_INLINE void check_launchers(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
   if (are_compatible(inner, outer, variable)) return check_nested_tasks(inner, outer, variable);
   bool const multiplied = inner.size > 1 && inner.size == inner.local_size;
   std::string const both = describe_values(inner, variable) + " and " + describe_values(outer, variable);
@@ -49,7 +50,7 @@ LOCKSTEP_INLINE void check_launchers(LauncherValues const& inner, LauncherValues
                     (outer.launcher() == Launcher::slurm ? " (for MPI: srun --mpi=pmix or --mpi=pmi2)" : "") + choice);
 }
 
-LOCKSTEP_INLINE Environment to_environment(LauncherValues const& values, Lookup variable) {
+LOCKSTEP_COLD_INLINE Environment to_environment(LauncherValues const& values, Lookup variable) {
   Environment out{values.launcher(), values.rank, values.size, values.local_rank, values.local_size, 0, {}};
   if (auto const* const count = variable("TORCHELASTIC_RESTART_COUNT"); count && out.launcher == Launcher::torchrun)
     out.restarts = static_cast<int>(parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, launcher_remedy));
@@ -59,7 +60,7 @@ LOCKSTEP_INLINE Environment to_environment(LauncherValues const& values, Lookup 
   return out;
 }
 
-LOCKSTEP_INLINE LauncherVariables const* chosen_launcher(Lookup variable, bool& single) {
+LOCKSTEP_COLD_INLINE LauncherVariables const* chosen_launcher(Lookup variable, bool& single) {
   auto const* const choice = variable("LOCKSTEP_LAUNCHER");
   if (!choice) return nullptr;
   std::string_view const text = choice;
@@ -73,7 +74,7 @@ LOCKSTEP_INLINE LauncherVariables const* chosen_launcher(Lookup variable, bool& 
   return nullptr;
 }
 
-LOCKSTEP_INLINE void fill_missing_sizes(LauncherValues& values, LauncherValues const* slurm) {
+LOCKSTEP_COLD_INLINE void fill_missing_sizes(LauncherValues& values, LauncherValues const* slurm) {
   bool const same_tasks = slurm && (values.size < 0 || values.size == slurm->size) && values.rank == slurm->rank;
   if (same_tasks && values.size < 0) values.size = slurm->size;
   if (same_tasks && values.local_rank < 0) values.local_rank = slurm->local_rank;
@@ -83,7 +84,7 @@ LOCKSTEP_INLINE void fill_missing_sizes(LauncherValues& values, LauncherValues c
   values.local_size = 1;
 }
 
-LOCKSTEP_INLINE void check_no_place(Lookup variable) {
+LOCKSTEP_COLD_INLINE void check_no_place(Lookup variable) {
   bool const has_place = variable("WORLD_SIZE") && (variable("LOCAL_RANK") || variable("LOCAL_WORLD_SIZE"));
   if (!has_place || std::string_view(variable("WORLD_SIZE")) == "1") return;
   throw ConfigError("launch: the environment has " + describe_variable(variable, "WORLD_SIZE") +
@@ -92,7 +93,7 @@ LOCKSTEP_INLINE void check_no_place(Lookup variable) {
                     ") but not RANK, so that each rank would run alone; set RANK, or unset them");
 }
 
-LOCKSTEP_INLINE void check_complete(LauncherValues const& values, Lookup variable) {
+LOCKSTEP_COLD_INLINE void check_complete(LauncherValues const& values, Lookup variable) {
   auto const& names = *values.names;
   if (values.size > 0 && values.local_rank >= 0 && values.local_size > 0) return;
   if (values.local_size < 0 && names.local_size && variable(names.local_size))  // Slurm's list
@@ -115,7 +116,7 @@ LOCKSTEP_INLINE void check_complete(LauncherValues const& values, Lookup variabl
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
-LOCKSTEP_INLINE Environment detect(Lookup variable) {
+LOCKSTEP_COLD_INLINE Environment detect(Lookup variable) {
   using namespace detail;
   if (SupervisedRank::any(variable)) {
     auto const place = SupervisedRank::read(variable);
@@ -146,7 +147,7 @@ LOCKSTEP_INLINE Environment detect(Lookup variable) {
   return to_environment(first, variable);
 }
 
-LOCKSTEP_INLINE int cores_of_ranks(Environment const& place) {
+LOCKSTEP_COLD_INLINE int cores_of_ranks(Environment const& place) {
   auto const mine = allowed_processors();
   using enum Launcher;
   bool const inherits = place.launcher == lockstep || place.launcher == torchrun || place.launcher == single;

@@ -16,59 +16,9 @@ inline constexpr double blas_buffer = 128 << 20;
 inline constexpr double blas_buffer = 0;
 #endif
 
-LOCKSTEP_COLD_INLINE MemoryCheck::MemoryCheck(Sizes const& sizes, PolicySettings const& settings)
-    : sizes_(sizes),
-      ranks_here_(sizes.ranks),
-      rank_threads_(sizes.ranks),
-      can_shard_(settings.can_shard_optimizer && sizes.moments > 0 && sizes.ranks > 1 && !settings.shard_optimizer),
-      contents_("values, gradients") {
-  auto const elements = static_cast<double>(sizes.elements), floats = sizeof(float) * elements;
-  replica_bytes_ = static_cast<double>(sizes.bytes_per_element) * elements;
-  moment_bytes_ = sizes.moments * floats / (settings.shard_optimizer ? sizes.ranks : 1);
-  start_bytes_ = settings.can_shard_optimizer ? 2 * floats : floats;  // ranks copy the initial values to send them
-  if (sizes.ranks > 1)
-    if (auto const place = launch::detect(); place.size > 1) {
-      ranks_here_ = place.local_size;
-      rank_threads_ = 1;
-    }
-  if (sizes.bytes_per_element > 2 * sizeof(float)) contents_ += ", 16-bit values";
-  if (sizes.moments > 0)
-    contents_ +=
-        ", " + std::to_string(sizes.moments) + (sizes.moments > 1 ? " optimizer moments" : " optimizer moment");
-}
-
-LOCKSTEP_COLD_INLINE void MemoryCheck::host(int threads) const {
-  auto const memory = FreeMemory::of_host();
-  if (!memory) return;
-  Need need{start_bytes_, 1, "initial values"};
-  if (threads > 0) {
-    bool const has_buffers = blas_buffer > 0 && memory->limit == FreeMemory::Limit::address_space;
-    auto const buffers = has_buffers ? blas_buffer * sizes_.devices * threads : 0;
-    need = {sizes_.devices * replica_bytes_ + moment_bytes_ + start_bytes_ + buffers, sizes_.devices,
-            contents_ + (has_buffers ? ", initial values and buffers of OpenBLAS" : " and initial values")};
-  }
-  check_host(need, *memory);
-}
-
-LOCKSTEP_COLD_INLINE void MemoryCheck::gpus(std::vector<int> const& of_devices,
-                                            FreeMemory (*free_memory)(int gpu)) const {
-  std::vector<std::pair<int, Need>> needs;
-  for (std::size_t device = 0; device < of_devices.size(); ++device) {
-    auto const gpu = of_devices[device];
-    auto found = std::find_if(needs.begin(), needs.end(), [gpu](auto const& each) { return each.first == gpu; });
-    if (found == needs.end()) found = needs.insert(found, {gpu, {0, 0, contents_}});
-    found->second.bytes += replica_bytes_ + (device == 0 ? moment_bytes_ : 0);
-    ++found->second.replicas;
-  }
-  for (auto i = needs.size(); i-- > 0;) {  // enters the first device's GPU last
-    auto const& [gpu, need] = needs[i];
-    check_gpu(need, free_memory(gpu), gpu);
-  }
-}
-
-LOCKSTEP_COLD_INLINE void MemoryCheck::check_host(Need const& need, FreeMemory const& memory) const {
+LOCKSTEP_COLD_INLINE void MemoryCheck::host(Need const& need, FreeMemory const& memory, int rank_threads) const {
   bool const per_process = memory.limit == FreeMemory::Limit::address_space;
-  auto const ranks = per_process ? rank_threads_ : ranks_here_;
+  auto const ranks = per_process ? rank_threads : ranks_here_;
   if (need.bytes <= static_cast<double>(memory.free_bytes)) {
     auto all = need;
     all.bytes *= ranks;
@@ -81,7 +31,7 @@ LOCKSTEP_COLD_INLINE void MemoryCheck::check_host(Need const& need, FreeMemory c
   refuse(need, "", "host memory", memory.text(), remedies(memory, too_large));
 }
 
-LOCKSTEP_COLD_INLINE void MemoryCheck::check_gpu(Need const& need, FreeMemory const& memory, int number) const {
+LOCKSTEP_COLD_INLINE void MemoryCheck::gpu(Need const& need, FreeMemory const& memory, int number) const {
   if (need.bytes <= static_cast<double>(memory.free_bytes)) return;
   auto remedy = smaller_model();
   if (need.replicas > 1) remedy = "use one GPU for each replica, or " + remedy;
@@ -94,13 +44,13 @@ LOCKSTEP_COLD_INLINE void MemoryCheck::check_gpu(Need const& need, FreeMemory co
 LOCKSTEP_COLD_INLINE void MemoryCheck::refuse(Need const& need, std::string const& who, std::string const& where,
                                               std::string const& has, std::string const& remedy) const {
   auto const replicas = need.replicas > 1 ? std::to_string(need.replicas) + " replicas of " : std::string();
-  throw ConfigError("Trainer: " + who + replicas + std::to_string(sizes_.parameters) + " parameters need at least " +
+  throw ConfigError("Trainer: " + who + replicas + std::to_string(parameters_) + " parameters need at least " +
                     memory_size(need.bytes) + " of " + where + " before the first batch, for " + need.contents +
                     ", but " + has + "; " + remedy);
 }
 
 LOCKSTEP_COLD_INLINE std::string MemoryCheck::smaller_model() const {
-  return sizes_.moments > 0 ? "use a smaller model or an optimizer with fewer moments" : "use a smaller model";
+  return moments_ > 0 ? "use a smaller model or an optimizer with fewer moments" : "use a smaller model";
 }
 
 LOCKSTEP_COLD_INLINE std::string MemoryCheck::remedies(FreeMemory const& memory, bool too_large) const {
@@ -110,6 +60,62 @@ LOCKSTEP_COLD_INLINE std::string MemoryCheck::remedies(FreeMemory const& memory,
   if (memory.limit == FreeMemory::Limit::control_group)
     return "raise the memory limit of this container or job, or " + remedy;
   return too_large ? remedy : "end other processes, or " + remedy;
+}
+
+LOCKSTEP_COLD_INLINE MemoryNeeds::MemoryNeeds(Sizes const& sizes, PolicySettings const& settings)
+    : sizes_(sizes),
+      ranks_here_(sizes.ranks),
+      rank_threads_(sizes.ranks),
+      can_shard_(settings.can_shard_optimizer && sizes.moments > 0 && sizes.ranks > 1 && !settings.shard_optimizer) {
+  auto const elements = static_cast<double>(sizes.elements), floats = sizeof(float) * elements;
+  replica_bytes_ = static_cast<double>(sizes.bytes_per_element) * elements;
+  moment_bytes_ = sizes.moments * floats;
+  if (settings.shard_optimizer) moment_bytes_ /= sizes.ranks;
+  start_bytes_ = settings.can_shard_optimizer ? 2 * floats : floats;  // ranks copy the initial values to send them
+  if (sizes.bytes_per_element > 2 * sizeof(float)) contents_ += ", 16-bit values";
+  if (sizes.moments > 0)
+    contents_ +=
+        ", " + std::to_string(sizes.moments) + (sizes.moments > 1 ? " optimizer moments" : " optimizer moment");
+}
+
+LOCKSTEP_COLD_INLINE void MemoryNeeds::find_ranks_of_host() {
+  auto const place = launch::detect();
+  if (place.size <= 1) return;
+  ranks_here_ = place.local_size;
+  rank_threads_ = 1;
+}
+
+LOCKSTEP_COLD_INLINE void MemoryNeeds::check_host(int threads) const {
+  auto const memory = FreeMemory::of_host();
+  if (!memory) return;
+  MemoryCheck::Need need{start_bytes_, 1, "initial values"};
+  if (threads > 0) {
+    bool const has_buffers = blas_buffer > 0 && memory->limit == FreeMemory::Limit::address_space;
+    auto const buffers = has_buffers ? blas_buffer * sizes_.devices * threads : 0;
+    need = {sizes_.devices * replica_bytes_ + moment_bytes_ + start_bytes_ + buffers, sizes_.devices,
+            contents_ + (has_buffers ? ", initial values and buffers of OpenBLAS" : " and initial values")};
+  }
+  check().host(need, *memory, rank_threads_);
+}
+
+LOCKSTEP_COLD_INLINE void MemoryNeeds::check_gpus(std::vector<int> const& of_devices,
+                                                  FreeMemory (*free_memory)(int gpu)) const {
+  std::vector<std::pair<int, MemoryCheck::Need>> needs;
+  for (std::size_t device = 0; device < of_devices.size(); ++device) {
+    auto const gpu = of_devices[device];
+    auto found = std::find_if(needs.begin(), needs.end(), [gpu](auto const& each) { return each.first == gpu; });
+    if (found == needs.end()) found = needs.insert(found, {gpu, {0, 0, contents_}});
+    found->second.bytes += replica_bytes_ + (device == 0 ? moment_bytes_ : 0);
+    ++found->second.replicas;
+  }
+  for (auto i = needs.size(); i-- > 0;) {  // enters the first device's GPU last
+    auto const& [gpu, need] = needs[i];
+    check().gpu(need, free_memory(gpu), gpu);
+  }
+}
+
+LOCKSTEP_COLD_INLINE MemoryCheck MemoryNeeds::check() const {
+  return {sizes_.parameters, ranks_here_, can_shard_, sizes_.moments};
 }
 
 }}}  // namespace lockstep::parallel::detail

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-LOCKSTEP_INLINE std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas) {
+LOCKSTEP_COLD_INLINE std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas) {
   std::vector<Checksum> out;
   for (auto const* arena : arenas)
     for (auto const& entry : layout.entries())
@@ -12,19 +12,19 @@ LOCKSTEP_INLINE std::vector<Checksum> checksums(nn::ParameterLayout const& layou
   return out;
 }
 
-LOCKSTEP_INLINE Checksum checksum_of(std::vector<Checksum> const& checksums) {
+LOCKSTEP_COLD_INLINE Checksum checksum_of(std::vector<Checksum> const& checksums) {
   return checksum(std::as_bytes(std::span(checksums)));
 }
 
-LOCKSTEP_INLINE bool all_equal(std::vector<Checksum> const& checksums) noexcept {
+LOCKSTEP_COLD_INLINE bool all_equal(std::vector<Checksum> const& checksums) noexcept {
   for (auto const& other : checksums)
     if (other != checksums[0]) return false;
   return true;
 }
 
-LOCKSTEP_INLINE void expect_equal_checksums(nn::ParameterLayout const& layout, std::span<Checksum const> all,
-                                            std::size_t replicas, std::string const& place, std::string const& why,
-                                            Index step) {
+LOCKSTEP_COLD_INLINE void expect_equal_checksums(nn::ParameterLayout const& layout, std::span<Checksum const> all,
+                                                 std::size_t replicas, std::string const& place, std::string const& why,
+                                                 Index step) {
   auto const each = all.size() / replicas;
   for (std::size_t i = 0; i < each; ++i) {
     std::string differ;

@@ -52,14 +52,14 @@ LOCKSTEP_INLINE void ThreadExchange::next_round() noexcept {
   round_.wake();
 }
 
-LOCKSTEP_INLINE std::exception_ptr ThreadExchange::pass_ended_error() noexcept {
+LOCKSTEP_COLD_INLINE std::exception_ptr ThreadExchange::pass_ended_error() noexcept {
   return std::make_exception_ptr(
       CollectiveMismatch(std::string("DataParallel: one device has finished its pass, but another has reached a "
                                      "layer that combines all devices") +
                          rule));
 }
 
-LOCKSTEP_INLINE std::string ThreadExchange::text(Contribution const& contribution) {
+LOCKSTEP_COLD_INLINE std::string ThreadExchange::text(Contribution const& contribution) {
   return "an exchange (" + std::string(contribution.kind) + ") of " + std::to_string(contribution.bytes) + " bytes";
 }
 
@@ -73,14 +73,14 @@ LOCKSTEP_INLINE void ThreadTransport::all_gather(void const* mine, void* all, st
   });
 }
 
-LOCKSTEP_INLINE void SequentialShards::refuse() const {
+LOCKSTEP_COLD_INLINE void SequentialShards::refuse() const {
   throw ConfigError("Reproducible: each device computes " + std::to_string(shards_) +
                     " shards one after the other, but the model has a layer that combines all shards, such as a "
                     "synchronized BatchNorm or nn::all_gather; use as many ranks or devices as shards, or leave out "
                     "Reproducible");
 }
 
-LOCKSTEP_INLINE void NoExchange::refuse() {
+LOCKSTEP_COLD_INLINE void NoExchange::refuse() {
   throw ConfigError(
       "a rehearsed pass has reached a layer that combines all replicas, such as a synchronized BatchNorm");
 }

@@ -22,8 +22,8 @@ LOCKSTEP_INLINE std::optional<std::size_t> first_not_finite(std::span<float cons
   return std::nullopt;
 }
 
-LOCKSTEP_INLINE std::string describe_not_finite(nn::ParameterLayout const& layout, std::span<float const> values,
-                                                std::span<float const> buffers) {
+LOCKSTEP_COLD_INLINE std::string describe_not_finite(nn::ParameterLayout const& layout, std::span<float const> values,
+                                                     std::span<float const> buffers) {
   auto const describe = [](char const* kind, auto const& entries, std::span<float const> all, bool infinite_too) {
     for (auto const& entry : entries) {
       auto const mine = all.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size));

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE void MetricsLog::start(StartReport const& report) {
+LOCKSTEP_COLD_INLINE void MetricsLog::start(StartReport const& report) {
   fit_guard_.start("MetricsLog", file_.path(), report.resumed);
   file_.truncate_after(report.resumed, report.metrics, [this](std::string const& line, Index number) {
     try {
@@ -30,7 +30,7 @@ LOCKSTEP_INLINE void MetricsLog::step(StepReport const& report) {
   file_.write(line_.text());
 }
 
-LOCKSTEP_INLINE void MetricsLog::evaluation(EvaluationReport const& report) {
+LOCKSTEP_COLD_INLINE void MetricsLog::evaluation(EvaluationReport const& report) {
   line_.clear();
   line_.begin_object().member("kind", "evaluation").member("step", report.step).member("epoch", report.epoch);
   line_.key("loss").value_or_null(report.loss).member("samples", report.samples);

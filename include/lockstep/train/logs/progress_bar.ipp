@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-LOCKSTEP_INLINE void ProgressBar::start(StartReport const& report) {
+LOCKSTEP_COLD_INLINE void ProgressBar::start(StartReport const& report) {
   epochs_ = report.epochs;
   steps_ = report.steps;
   drawn_ = 0;
@@ -34,14 +34,14 @@ LOCKSTEP_INLINE void ProgressBar::evaluating(EvaluationProgress const& report) {
   evaluation_->add(1);
 }
 
-LOCKSTEP_INLINE void ProgressBar::evaluation(EvaluationReport const& report) {
+LOCKSTEP_COLD_INLINE void ProgressBar::evaluation(EvaluationReport const& report) {
   evaluation_.reset();
   std::fprintf(out_, "%sepoch %td/%td: %s\n", terminal_ ? "\r\x1b[K" : "", report.epoch + 1, epochs_,
                describe(report).c_str());
   std::fflush(out_);
 }
 
-LOCKSTEP_INLINE void ProgressBar::finish(RunRecord const& record) {
+LOCKSTEP_COLD_INLINE void ProgressBar::finish(RunRecord const& record) {
   Index best_epoch = 0;  // counted from 1; includes epochs before a resume
   for (auto const& each : record.evaluations)
     if (each.best) best_epoch = each.epoch + 1;
@@ -62,7 +62,7 @@ LOCKSTEP_INLINE void ProgressBar::finish(RunRecord const& record) {
   std::fflush(out_);
 }
 
-LOCKSTEP_INLINE std::string ProgressBar::describe(EvaluationReport const& report) {
+LOCKSTEP_COLD_INLINE std::string ProgressBar::describe(EvaluationReport const& report) {
   auto line = "evaluation loss " + number("%.4f", report.loss);
   auto const shown = std::min(report.metrics.size(), max_metrics);
   for (std::size_t i = 0; i < shown; ++i)
@@ -77,13 +77,13 @@ LOCKSTEP_INLINE void ProgressBar::draw(StepReport const& report, std::string con
                line.c_str());
 }
 
-LOCKSTEP_INLINE std::string ProgressBar::describe(StepReport const& report) const {
+LOCKSTEP_COLD_INLINE std::string ProgressBar::describe(StepReport const& report) const {
   return "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ", step " +
          std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) +
          ", " + number("%.0f", report.samples_per_second) + " samples/s";
 }
 
-LOCKSTEP_INLINE std::string ProgressBar::number(char const* format, double value) {
+LOCKSTEP_COLD_INLINE std::string ProgressBar::number(char const* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
   return text;

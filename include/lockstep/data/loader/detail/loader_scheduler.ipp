@@ -50,7 +50,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
   return "";
 }
 
-LOCKSTEP_INLINE LoaderScheduler::LoaderScheduler(DataLoaderOptions const& options)
+LOCKSTEP_COLD_INLINE LoaderScheduler::LoaderScheduler(DataLoaderOptions const& options)
     : options_(options), slots_(static_cast<std::size_t>(std::max(options.prefetch, 1) + 1)) {
   queue_.reserve(slots_.size());
   free_.reserve(slots_.size());
@@ -59,19 +59,19 @@ LOCKSTEP_INLINE LoaderScheduler::LoaderScheduler(DataLoaderOptions const& option
   threads_.reserve(most);
 }
 
-LOCKSTEP_INLINE LoaderScheduler::~LoaderScheduler() = default;
+LOCKSTEP_COLD_INLINE LoaderScheduler::~LoaderScheduler() = default;
 
-LOCKSTEP_INLINE void LoaderScheduler::use(memory::AnyHostResource memory) {
+LOCKSTEP_COLD_INLINE void LoaderScheduler::use(memory::AnyHostResource memory) {
   std::lock_guard lock(mutex_);
   memory_ = memory;
 }
 
-LOCKSTEP_INLINE void LoaderScheduler::trace(Timeline* timeline) noexcept {
+LOCKSTEP_COLD_INLINE void LoaderScheduler::trace(Timeline* timeline) noexcept {
   std::lock_guard lock(mutex_);
   timeline_ = timeline;
 }
 
-LOCKSTEP_INLINE void LoaderScheduler::observe() noexcept {
+LOCKSTEP_COLD_INLINE void LoaderScheduler::observe() noexcept {
   std::lock_guard lock(mutex_);
   observes_ = true;
 }

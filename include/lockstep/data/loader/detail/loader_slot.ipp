@@ -6,7 +6,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_INLINE std::string message_of(std::exception_ptr const& error) {
+LOCKSTEP_COLD_INLINE std::string message_of(std::exception_ptr const& error) {
   try {
     std::rethrow_exception(error);
   } catch (std::exception const& known) {
@@ -16,7 +16,7 @@ LOCKSTEP_INLINE std::string message_of(std::exception_ptr const& error) {
   }
 }
 
-LOCKSTEP_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostResource memory, bool finishes)
+LOCKSTEP_COLD_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostResource memory, bool finishes)
     : slab(memory),
       position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
       positions(reinterpret_cast<Index*>(position_memory.data()), static_cast<std::size_t>(batch_size)),
@@ -24,9 +24,9 @@ LOCKSTEP_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostRe
       replaced(positions.size()),
       is_finished_by_collate(finishes) {}
 
-LOCKSTEP_INLINE ShardProgress::ShardProgress(ShardProgress&&) noexcept = default;
+LOCKSTEP_COLD_INLINE ShardProgress::ShardProgress(ShardProgress&&) noexcept = default;
 
-LOCKSTEP_INLINE ShardProgress::~ShardProgress() = default;
+LOCKSTEP_COLD_INLINE ShardProgress::~ShardProgress() = default;
 
 LOCKSTEP_INLINE void ShardProgress::begin(int number, BatchRows const& batch) noexcept {
   shard = number;

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-LOCKSTEP_INLINE bool in_slurm_step(Lookup variable) {
+LOCKSTEP_COLD_INLINE bool in_slurm_step(Lookup variable) {
   constexpr std::string_view min_reserved = "4294967280";  // steps of the batch script, the shell, the container
   auto const* const step = variable("SLURM_STEP_ID");
   if (!step || !variable("SLURM_STEP_NUM_TASKS") || !variable("SLURM_PROCID")) return false;
@@ -12,7 +12,7 @@ LOCKSTEP_INLINE bool in_slurm_step(Lookup variable) {
   return text.size() < min_reserved.size() || (text.size() == min_reserved.size() && text < min_reserved);
 }
 
-LOCKSTEP_INLINE bool is_present(LauncherVariables const& names, Lookup variable) {
+LOCKSTEP_COLD_INLINE bool is_present(LauncherVariables const& names, Lookup variable) {
   if (names.launcher == Launcher::slurm) return in_slurm_step(variable);
   if (!variable(names.rank)) {
     if (names.launcher != Launcher::torchrun || !variable("TORCHELASTIC_RUN_ID")) return false;
@@ -24,7 +24,7 @@ LOCKSTEP_INLINE bool is_present(LauncherVariables const& names, Lookup variable)
                     "'s ranks would each run alone; set both, or neither");
 }
 
-LOCKSTEP_INLINE LauncherValues read_values(LauncherVariables const& names, Lookup variable) {
+LOCKSTEP_COLD_INLINE LauncherValues read_values(LauncherVariables const& names, Lookup variable) {
   auto const number = [&](char const* which, int least, int most) {
     auto const* const text = which ? variable(which) : nullptr;
     if (!text) return -1;

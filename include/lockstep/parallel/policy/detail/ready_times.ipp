@@ -9,8 +9,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 
 inline constexpr auto start_nothing = [](std::size_t, comm::CollectiveOperation&) {};
 
-LOCKSTEP_INLINE ReadyTimes::ReadyTimes(std::span<float> gradients, std::span<kernel::TouchedRows const> tables,
-                                       bool on_host)
+LOCKSTEP_COLD_INLINE ReadyTimes::ReadyTimes(std::span<float> gradients, std::span<kernel::TouchedRows const> tables,
+                                            bool on_host)
     : buckets_(gradients, gradients.size() / 32 * sizeof(float), tables), tables_(tables), on_host_(on_host) {}
 
 LOCKSTEP_INLINE nn::ReadySink ReadyTimes::sink() noexcept {
@@ -25,7 +25,7 @@ LOCKSTEP_INLINE void ReadyTimes::end_step() {
   ended_ = Clock::seconds();
 }
 
-LOCKSTEP_INLINE std::vector<BucketTimes> ReadyTimes::times() const {
+LOCKSTEP_COLD_INLINE std::vector<BucketTimes> ReadyTimes::times() const {
   if (ended_ == 0) return {};
   auto times = buckets_.times();
   RowExchange::add_times(times, tables_, ended_);

@@ -4,8 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE FitPlan::FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_,
-                                 Index epochs_, Index max_steps)
+LOCKSTEP_COLD_INLINE FitPlan::FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_,
+                                      Index epochs_, Index max_steps)
     : micro_steps(micro_steps_),
       accumulation(accumulation_),
       micro_samples(micro_samples_),
@@ -35,14 +35,14 @@ LOCKSTEP_INLINE TrainerSteps FitPlan::trainer_steps(Index step) const noexcept {
   return {before.steps + step, trainer_epoch(step - 1) + 1};
 }
 
-LOCKSTEP_INLINE void FitPlan::reserve(RunRecord& record) const {
+LOCKSTEP_COLD_INLINE void FitPlan::reserve(RunRecord& record) const {
   auto const left = std::min(steps - record.steps, Index{1} << 16);
   record.step_seconds.reserve(static_cast<std::size_t>(left));
   record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(epochs, left)));
 }
 
-LOCKSTEP_INLINE FitPlan plan_of(Index samples, Index micro_steps, Index micro_samples, RunRecord const& record,
-                                FitOptions const& options) {
+LOCKSTEP_COLD_INLINE FitPlan plan_of(Index samples, Index micro_steps, Index micro_samples, RunRecord const& record,
+                                     FitOptions const& options) {
   if (micro_steps == 0)
     throw DataError("fit: there is nothing to train on: " + std::to_string(samples) +
                     " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +

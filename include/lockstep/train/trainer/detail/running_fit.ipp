@@ -74,10 +74,10 @@ LOCKSTEP_INLINE double LoadMeter::seconds_of(data::LoaderStats const& loader) no
   return loader.workers == 0 ? 0 : (loader.busy_seconds() - loader.queued_seconds) / loader.workers;
 }
 
-LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout,
-                                       std::uint64_t seed, AnyLoader& loader, FitPlan const& plan, BestValue best,
-                                       data::Split const& split, FitOptions const& options, TrainerSteps& done,
-                                       RunRecord&& record)
+LOCKSTEP_COLD_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout,
+                                            std::uint64_t seed, AnyLoader& loader, FitPlan const& plan, BestValue best,
+                                            data::Split const& split, FitOptions const& options, TrainerSteps& done,
+                                            RunRecord&& record)
     : session_(session),
       layout_(layout),
       loader_(loader),
@@ -231,7 +231,7 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
   }
 }
 
-LOCKSTEP_INLINE RunRecord RunningFit::finish() {
+LOCKSTEP_COLD_INLINE RunRecord RunningFit::finish() {
   record_.phases = session_.take_phases();
   record_.work = session_.take_work();
   record_.gpu = session_.device_facts();

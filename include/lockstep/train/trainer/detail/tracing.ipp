@@ -4,13 +4,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE Tracing::Tracing(Trace* trace, int devices, parallel::AnySession& session, AnyLoader& loader,
-                                 Index done, Index all)
+LOCKSTEP_COLD_INLINE Tracing::Tracing(Trace* trace, int devices, parallel::AnySession& session, AnyLoader& loader,
+                                      Index done, Index all)
     : trace_(trace), devices_(devices), session_(&session), loader_(&loader) {
   if (trace_) first_ = trace_->plan(done, all);
 }
 
-LOCKSTEP_INLINE Tracing::~Tracing() {
+LOCKSTEP_COLD_INLINE Tracing::~Tracing() {
   try {
     stop();
   } catch (...) {  // a device that failed before
@@ -42,7 +42,7 @@ LOCKSTEP_INLINE void Tracing::add(char const* what, double began, double ended, 
   if (recording_) trace_->training().add({.name = what, .begin = began, .end = ended, .number = number});
 }
 
-LOCKSTEP_INLINE void Tracing::start() {
+LOCKSTEP_COLD_INLINE void Tracing::start() {
   trace_->begin(first_, devices_, session_->kind().on_host);
   recording_ = true;
   std::vector<Timeline*> devices;
@@ -52,7 +52,7 @@ LOCKSTEP_INLINE void Tracing::start() {
   loader_->trace(&trace_->loading());
 }
 
-LOCKSTEP_INLINE void Tracing::stop() {
+LOCKSTEP_COLD_INLINE void Tracing::stop() {
   if (!recording_) return;
   recording_ = false;
   session_->trace({}, nullptr);

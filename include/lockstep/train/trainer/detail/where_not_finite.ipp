@@ -5,8 +5,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::pair<std::string, int> where_not_finite(parallel::AnySession& session, int rank, int ranks,
-                                                             int devices) {
+LOCKSTEP_COLD_INLINE std::pair<std::string, int> where_not_finite(parallel::AnySession& session, int rank, int ranks,
+                                                                  int devices) {
   std::vector<double> bad(static_cast<std::size_t>(devices));
   session.mark_not_finite(bad);
   if (ranks > 1) {
