@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <span>
 
 #include <lockstep/core/index.hpp>
@@ -40,6 +43,22 @@ void tree_sum_range(Value* const* sources, Index begin, Index end) noexcept {
     for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<Count>(sources, i);
   });
 }
+
+inline constexpr Index tree_sum_block = 256;  // elements
+/// Computes out[k] = tree sum over n sources of [begin + k], for k in [0, count), of a block at most. `out` may be the
+/// first source's elements.
+template <class Value>
+[[gnu::noinline]] void tree_sum_of_block(Value* const* sources, int n, Index begin, Index count, Value* out) noexcept {
+  if (n == 1) {
+    if (out != sources[0] + begin) std::copy_n(sources[0] + begin, count, out);
+    return;
+  }
+  int const left = tree_split(n);
+  std::array<Value, static_cast<std::size_t>(tree_sum_block)> right;
+  tree_sum_of_block(sources, left, begin, count, out);
+  tree_sum_of_block(sources + left, n - left, begin, count, right.data());
+  for (Index k = 0; k < count; ++k) out[k] += right[static_cast<std::size_t>(k)];
+}
 }  // namespace detail
 
 /// Computes sources[0][i] = tree sum over all sources of [i], for i in [begin, end). Leaves the other sources
@@ -60,7 +79,8 @@ void tree_sum_into_first(std::span<Value* const> sources, Index begin, Index end
     case 8:
       return detail::tree_sum_range<8>(s, begin, end);
     default:
-      for (Index i = begin; i < end; ++i) s[0][i] = tree_sum(n, [&](int source) { return s[source][i]; });
+      for (Index at = begin; at < end; at += detail::tree_sum_block)
+        detail::tree_sum_of_block(s, n, at, std::min(end - at, detail::tree_sum_block), s[0] + at);
   }
 }
 
