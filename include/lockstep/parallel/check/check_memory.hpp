@@ -44,7 +44,7 @@ class MemoryCheck {
   int moments_;
 };
 
-/// What the arenas of a session take, in the places where they are.
+/// Computes what the arenas of a session take on the host and on GPUs, and checks it with MemoryCheck.
 class MemoryNeeds {
  public:
   /// Sizes of the arenas.
