@@ -30,7 +30,8 @@ add_custom_target(alone)
 # an exception inside an assertion end its test, which fails either way. This compiles in a tenth less time.
 add_compile_definitions(DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
 
-add_library(lockstep_test_main OBJECT main.cpp)
+add_library(lockstep_test_main OBJECT main.cpp number.cpp)
+set_source_files_properties(number.cpp PROPERTIES COMPILE_OPTIONS -O2)
 target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doctest rapidcheck PRIVATE lockstep_warnings)
 target_include_directories(lockstep_test_main PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
 # A kit of programs (`./dev gpu build`) runs elsewhere, in a folder with the files that tests read.

@@ -9,6 +9,8 @@
 #include <vector>
 #include <lockstep/core/instruction_set.hpp>
 
+#include "number.hpp"
+
 using lockstep::normal;
 using lockstep::normal_pair;
 using lockstep::Philox;
@@ -25,6 +27,13 @@ TEST_CASE("two numbers make the counter, low word first") {
   Philox const random(5);
   CHECK(random(0x0000000200000001u, 0x0000000400000003u) == random({1, 2, 3, 4}));
   CHECK(random(7) == random({7, 0, 0, 0}));
+}
+
+TEST_CASE("the numbers of tests are those of Philox") {
+  for (std::uint64_t const seed : {0u, 7u, 0xffffffffu})
+    for (std::int64_t const i : {std::int64_t{0}, std::int64_t{3}, std::int64_t{1} << 40})
+      CHECK(lockstep_test::number(seed * 0x100000001, i) ==
+            2 * uniform(Philox(seed * 0x100000001)(0, static_cast<std::uint64_t>(i))[0]) - 1);
 }
 
 TEST_CASE("several counters give the blocks of each") {

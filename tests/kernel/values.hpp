@@ -6,17 +6,17 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/core/philox.hpp>
+
+#include "number.hpp"
 
 namespace lockstep_test {
 
 /// Returns `count` numbers between -scale and scale, exact in float, so that both precisions begin with equal values.
 template <class T>
 [[nodiscard]] std::vector<T> values(lockstep::Index count, std::uint64_t seed, float scale = 1) {
-  lockstep::Philox const random(seed);
   std::vector<T> out;
   for (lockstep::Index i = 0; i < count; ++i)
-    out.push_back(static_cast<T>(scale * (2 * lockstep::uniform(random(0, static_cast<std::uint64_t>(i))[0]) - 1)));
+    out.push_back(static_cast<T>(scale * static_cast<float>(number(seed, i))));
   return out;
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
@@ -18,6 +17,8 @@
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 
+#include "number.hpp"
+
 /// A layer as a model: its input is a parameter, so that the gradient of its input is checked like any other. The loss
 /// is a fixed random combination of its outputs.
 namespace layer_check {
@@ -25,9 +26,7 @@ using lockstep::HostSpace;
 using lockstep::Index;
 namespace nn = lockstep::nn;
 
-[[nodiscard]] inline double number(std::uint64_t seed, Index i) {
-  return 2 * lockstep::uniform(lockstep::Philox(seed)(0, static_cast<std::uint64_t>(i))[0]) - 1;
-}
+using lockstep_test::number;
 
 /// A batch of sequences that has only lengths.
 struct Batch {

@@ -8,7 +8,6 @@
 #include <tuple>
 #include <vector>
 
-#include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
@@ -17,14 +16,14 @@
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 
+#include "number.hpp"
+
 /// A spatial layer as a model: its input is a parameter, so that the gradient of its input is checked too, and the loss
 /// is a fixed random combination of its outputs.
 namespace space_check {
 using namespace lockstep;
 
-[[nodiscard]] inline double number(std::uint64_t seed, Index i) {
-  return 2 * uniform(Philox(seed)(0, static_cast<std::uint64_t>(i))[0]) - 1;
-}
+using lockstep_test::number;
 struct Batch {};
 
 /// `Apply` calls the layer: apply(context, layer, Variable<Rank>) -> a Variable of any rank.
