@@ -82,8 +82,10 @@ if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
   target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings)
 endif()
 
-# The fibers of the CUDA emulation are optimized in each build: emulated kernels spend most of their time there.
-add_library(lockstep_cuda_emulation OBJECT cuda_emulation/block.cpp)
+# The fibers and the matrix products of the CUDA emulation are optimized in each build: emulated kernels spend most of
+# their time there.
+add_library(lockstep_cuda_emulation OBJECT cuda_emulation/block.cpp cuda_emulation/product.cpp)
+target_include_directories(lockstep_cuda_emulation PRIVATE cuda_emulation)
 target_compile_options(lockstep_cuda_emulation PRIVATE -O2)
 target_link_libraries(lockstep_cuda_emulation PRIVATE lockstep::lockstep lockstep_warnings)
 function(lockstep_emulate_cuda target)

@@ -1,34 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block.hpp"
 
-#include <ucontext.h>
-
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 
+#include "../sanitized.hpp"
 #include "device.hpp"
 
-// A fiber's saved position. GCC's own jumps take a tenth of the C library's time, which sanitizers need. With clang's,
-// the tests crash.
-#if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <setjmp.h>
-#define LOCKSTEP_PLACE_TYPE jmp_buf
-#define LOCKSTEP_SAVE_PLACE(place) _setjmp(place)
-#define LOCKSTEP_JUMP(place) _longjmp(place, 1)
-#define LOCKSTEP_APART
+#if defined(__x86_64__) && !LOCKSTEP_SANITIZED
+/// Saves the running fiber's registers on its stack and the top of that at `here`, and continues the fiber whose top is
+/// at `there`. The C library's jumps would leave calls without returns, so that processors mispredict each return of
+/// the next fiber.
+extern "C" [[gnu::visibility("hidden")]] void lockstep_switch_fibers(void*** here, void** const* there);
+asm(R"(.text
+.globl lockstep_switch_fibers
+.hidden lockstep_switch_fibers
+.type lockstep_switch_fibers, @function
+lockstep_switch_fibers:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq (%rsi), %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size lockstep_switch_fibers, .-lockstep_switch_fibers
+)");
 #else
-#define LOCKSTEP_PLACE_TYPE void* [5]
-#define LOCKSTEP_SAVE_PLACE(place) __builtin_setjmp(place)
-#define LOCKSTEP_JUMP(place) __builtin_longjmp(place, 1)
-#define LOCKSTEP_APART [[gnu::noipa]]  // callers know nothing of it, as of a call that returns later
+#include <setjmp.h>
+#include <ucontext.h>
 #endif
 
 namespace cuda_emulation {
 namespace {
 
-using Place = LOCKSTEP_PLACE_TYPE;
+/// A fiber's saved position.
+#if defined(__x86_64__) && !LOCKSTEP_SANITIZED
+struct Place {
+  void** top = nullptr;
+
+  void begin(std::byte* stack, std::size_t bytes, void (*entry)()) {
+    top = reinterpret_cast<void**>(stack + bytes - reinterpret_cast<std::uintptr_t>(stack + bytes) % 16);
+    *--top = nullptr;  // the return address of `entry`, which never returns
+    *--top = reinterpret_cast<void*>(entry);
+    top -= 6;  // registers
+  }
+  void go_to(Place const& there) { lockstep_switch_fibers(&top, &there.top); }
+};
+#else
+struct Place {
+  ucontext_t start{};  // its entry point
+  jmp_buf jump{};
+  bool started = false;
+
+  void begin(std::byte* stack, std::size_t bytes, void (*entry)()) {
+    getcontext(&start);
+    start.uc_stack.ss_sp = stack;
+    start.uc_stack.ss_size = bytes;
+    makecontext(&start, entry, 0);
+  }
+  /// Uses jumps, because a context switch asks the system for the signal mask each time.
+  void go_to(Place const& there) {
+    started = true;
+    if (_setjmp(jump) != 0) return;
+    if (there.started) _longjmp(const_cast<Place&>(there).jump, 1);
+    setcontext(&there.start);
+  }
+};
+#endif
 
 bool same(Site one, Site other) noexcept {
   return one.line == other.line && (one.file == other.file || !std::strcmp(one.file, other.file));
@@ -47,12 +96,12 @@ class Machine {
     return machine;
   }
 
-  void run(Three grid, Three block_size, std::size_t shared_bytes, std::function<void()> const& body) {
+  void run(Three grid, Three block_size, std::size_t shared_bytes, Body body) {
     std::lock_guard const lock(mutex_);
     position.blocks = grid;
     position.threads = block_size;
     count_ = block_size.x * block_size.y;
-    body_ = &body;
+    body_ = body;
     // With exactly the launch's size, so that the address sanitizer finds accesses beyond the end.
     struct Shared {
       std::size_t bytes;
@@ -103,10 +152,12 @@ class Machine {
   static constexpr std::size_t stack_bytes = std::size_t{128} << 10, shared_alignment = 128;
 
   struct Fiber {
-    ucontext_t start{};  // its entry point
-    Place here{};        // its saved position
     std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
-    bool started = false;
+    Place here{};
+
+    Fiber() {
+      here.begin(stack.get(), stack_bytes, [] { instance().live(); });
+    }
   };
   struct Barrier {
     unsigned arrived = 0, opened = 0;
@@ -137,7 +188,7 @@ class Machine {
     turn_ = count_ - 1;
     choose();
     threads_[current_].fiber = idle_fiber();
-    go_to(*threads_[current_].fiber, scheduler_);
+    scheduler_.go_to(threads_[current_].fiber->here);
   }
   /// Makes the next thread in sequence the current one, among the threads that can continue.
   void choose() {
@@ -159,7 +210,7 @@ class Machine {
   [[noreturn]] void live() {
     auto& self = *threads_[current_].fiber;
     for (;;) {
-      (*body_)();
+      body_.call(body_.kernel, body_.values);
       threads_[current_].finished = true;
       if (--left_ > 0) {
         choose();
@@ -169,10 +220,10 @@ class Machine {
           continue;
         }
         idle_[idle_count_++] = &self;
-        switch_to(next->here, self.here);
+        self.here.go_to(next->here);
       } else {
         idle_[idle_count_++] = &self;
-        switch_to(scheduler_, self.here);
+        self.here.go_to(scheduler_);
       }
     }
   }
@@ -192,33 +243,10 @@ class Machine {
     choose();
     auto*& next = threads_[current_].fiber;
     if (!next) next = idle_fiber();
-    go_to(*next, self.fiber->here);
+    self.fiber->here.go_to(next->here);
   }
 
-  Fiber* idle_fiber() { return idle_count_ > 0 ? idle_[--idle_count_] : add_fiber(); }
-  Fiber* add_fiber() {
-    auto* const fiber = fibers_[made_++] = new Fiber;
-    getcontext(&fiber->start);
-    fiber->start.uc_stack.ss_sp = fiber->stack.get();
-    fiber->start.uc_stack.ss_size = stack_bytes;
-    makecontext(
-        &fiber->start, [] { instance().live(); }, 0);
-    return fiber;
-  }
-  /// Continues the fiber, and saves the running one's position.
-  void go_to(Fiber& fiber, Place& here) {
-    if (fiber.started) return switch_to(fiber.here, here);
-    fiber.started = true;
-    start(fiber, here);
-  }
-  /// Uses jumps, because a context switch asks the system for the signal mask each time.
-  LOCKSTEP_APART static void switch_to(Place& there, Place& here) {
-    if (LOCKSTEP_SAVE_PLACE(here) == 0) jump(there);
-  }
-  LOCKSTEP_APART static void start(Fiber& fiber, Place& here) {
-    if (LOCKSTEP_SAVE_PLACE(here) == 0) setcontext(&fiber.start);
-  }
-  [[noreturn]] LOCKSTEP_APART static void jump(Place& there) { LOCKSTEP_JUMP(there); }
+  Fiber* idle_fiber() { return idle_count_ > 0 ? idle_[--idle_count_] : fibers_[made_++] = new Fiber; }
 
   /// Reports a deadlock.
   [[noreturn]] void fail_of_waiting() {
@@ -253,13 +281,13 @@ class Machine {
   std::uint64_t exchanged_[2][max_threads] = {};
   unsigned char exchanges_[max_threads] = {};
   bool backwards_ = true;
-  std::function<void()> const* body_ = nullptr;
+  Body body_{};
   std::byte* dynamic_shared_ = nullptr;
 };
 
 }  // namespace
 
-void run(Three grid, Three block_size, std::size_t shared_bytes, std::function<void()> const& body) {
+void run(Three grid, Three block_size, std::size_t shared_bytes, Body body) {
   Machine::instance().run(grid, block_size, shared_bytes, body);
 }
 void wait_for_block(Site site) { Machine::instance().wait_for_block(site); }

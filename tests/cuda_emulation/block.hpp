@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 
 /// Runs CUDA kernels on the host, with a fiber for each thread of a block, so that their logic can be tested without a
 /// GPU. Blocks run in sequence and threads in one order, reversed in the next launch, so an unordered sum or a missing
@@ -31,8 +30,15 @@ struct Position {
 };
 inline Position position;
 
+/// A kernel with its arguments: each thread calls call(kernel, values).
+struct Body {
+  void (*call)(void (*kernel)(), std::byte const* values);
+  void (*kernel)();
+  std::byte const* values;
+};
+
 /// Runs a kernel's blocks in sequence, because block-shared variables are static.
-void run(Three grid, Three block_size, std::size_t shared_bytes, std::function<void()> const& body);
+void run(Three grid, Three block_size, std::size_t shared_bytes, Body body);
 
 void wait_for_block(Site site);
 /// Whole warps only: `mask` names the participating lanes.

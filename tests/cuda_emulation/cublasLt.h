@@ -2,11 +2,9 @@
 #pragma once
 /// The part of cuBLASLt that Lockstep uses, on the host: matrix products by definition, column-major.
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -198,43 +196,21 @@ inline cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDe
 
 namespace cuda_emulation {
 
-template <class T, class C, class Sum = lockstep::Accumulate<T>>
-void multiply(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a,
-              cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b, cublasLtMatrixLayoutOpaque_t const& b_layout,
-              Sum keep, void* d, cublasLtMatrixLayoutOpaque_t const& d_layout) {
-  bool const rounds = operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-  auto const at = [=](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
-                      std::int64_t product, std::uint64_t row, std::uint64_t column) {
-    if (turned == CUBLAS_OP_T) std::swap(row, column);
-    auto const value =
-        static_cast<Sum>(static_cast<T const*>(x)[product * layout.batch_stride + static_cast<std::int64_t>(row) +
-                                                  static_cast<std::int64_t>(column) * layout.stride]);
-    if constexpr (std::is_same_v<T, float>)
-      if (rounds) return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0x1000u) & ~0x1fffu);
-    return value;
-  };
-  auto const depth = operation.transpose_a == CUBLAS_OP_N ? a_layout.columns : a_layout.rows;
-  auto const sum_over_depth = [&](auto const& term) {
-    Sum sum = 0;
-    for (std::uint64_t i = 0; i < depth; ++i) sum += term(algorithm.number == 0 ? i : depth - 1 - i);
-    return sum;
-  };
-  for (std::int64_t product = 0; product < d_layout.batch; ++product)
-    for (std::uint64_t column = 0; column < d_layout.columns; ++column) {
-      auto const* const bias = static_cast<C const*>(operation.bias) + product * operation.bias_stride;
-      for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
-        Sum sum = by * sum_over_depth([&](std::uint64_t p) {
-                    return at(a, a_layout, operation.transpose_a, product, row, p) *
-                           at(b, b_layout, operation.transpose_b, product, p, column);
-                  });
-        auto& to = static_cast<C*>(d)[product * d_layout.batch_stride + static_cast<std::int64_t>(row) +
-                                      static_cast<std::int64_t>(column) * d_layout.stride];
-        if (keep != 0) sum += keep * static_cast<Sum>(to);
-        if (operation.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += static_cast<Sum>(bias[row]);
-        to = static_cast<C>(sum);
-      }
-    }
-}
+/// d = by a b + keep d: the pointers and descriptors of a product.
+struct Product {
+  cublasLtMatmulAlgo_t algorithm;
+  cublasLtMatmulDescOpaque_t operation;
+  double by;
+  void const* a;
+  cublasLtMatrixLayoutOpaque_t a_layout;
+  void const* b;
+  cublasLtMatrixLayoutOpaque_t b_layout;
+  double keep;
+  void* d;
+  cublasLtMatrixLayoutOpaque_t d_layout;
+};
+/// Its body, in product.cpp, is compiled with optimization in each build.
+void multiply(Product const& product);
 
 }  // namespace cuda_emulation
 
@@ -252,20 +228,12 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   ++cuda_emulation::counts.products;
   if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
   // The factors' pointers and the descriptors are read at once, the matrices at execution.
-  auto const run = [=](auto element, auto product) {
-    using Sum = lockstep::Accumulate<decltype(element)>;
-    auto const status = cuda_emulation::queue(
-        stream, [=, how = *algorithm, operation = *operation, by = *static_cast<Sum const*>(alpha), a_is = *a_layout,
-                 b_is = *b_layout, keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
-          cuda_emulation::multiply<decltype(element), decltype(product)>(how, operation, by, a, a_is, b, b_is, keep, d,
-                                                                         d_is);
-        });
-    return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  auto const factor = [&](void const* at) {
+    return a_layout->type == CUDA_R_64F ? *static_cast<double const*>(at)
+                                        : static_cast<double>(*static_cast<float const*>(at));
   };
-  if (a_layout->type == CUDA_R_64F) return run(double{}, double{});
-  if (a_layout->type == CUDA_R_32F) return run(float{}, float{});
-  auto const run_half = [&](auto element) {
-    return d_layout->type == CUDA_R_32F ? run(element, float{}) : run(element, element);
-  };
-  return a_layout->type == CUDA_R_16F ? run_half(lockstep::float16{}) : run_half(lockstep::bfloat16{});
+  cuda_emulation::Product const product{*algorithm, *operation, factor(alpha), a, *a_layout,
+                                        b,          *b_layout,  factor(beta),  d, *d_layout};
+  auto const status = cuda_emulation::queue(stream, [=] { cuda_emulation::multiply(product); });
+  return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

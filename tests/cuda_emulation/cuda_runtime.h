@@ -226,14 +226,15 @@ inline std::size_t free_bytes() {
 }
 }  // namespace cuda_emulation
 
-/// New memory contains NaNs.
+/// New memory contains NaNs, in its first megabytes: larger memory, such as cuBLASLt's workspace, would take longer to
+/// fill than the kernels of a test run.
 inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
   bool const fits = on_host || cuda_emulation::memory_bytes == 0 || bytes <= cuda_emulation::free_bytes();
   *to = !fits || bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
-  std::memset(*to, 0xff, bytes);
+  std::memset(*to, 0xff, std::min(bytes, std::size_t{4} << 20));
   cuda_emulation::Memory::instance().give({static_cast<std::byte*>(*to), bytes, on_host,
                                            &cuda_emulation::Device::instance(), cuda_emulation::current_device});
   return cudaSuccess;
@@ -578,7 +579,7 @@ inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel
   ++counts.kernels;
   return queue(config.stream, [=, shared = config.dynamicSmemBytes] {
     check_arguments(kernel.arguments, values.data());  // a recording may be older than its memory
-    run(grid, block, shared, [&] { kernel.call(kernel.function, values.data()); });
+    run(grid, block, shared, {kernel.call, kernel.function, values.data()});
   });
 }
 
