@@ -27,8 +27,10 @@ class DecayRule : public detail::ParameterRule<DecayRule> {
 /// Returns an optimizer's factor on the weight decay of a parameter of a layout; 1 without a rule `decays`.
 template <class Optimizer, class Entry>
 [[nodiscard]] double decay_of([[maybe_unused]] Optimizer const& optimizer, [[maybe_unused]] Entry const& entry) {
-  if constexpr (requires { optimizer.decays; }) return optimizer.decays(entry.name, entry.shape);
-  return 1;
+  if constexpr (requires { optimizer.decays; })
+    return detail::factor_by(optimizer.decays, entry);
+  else
+    return 1;
 }
 
 }}}  // namespace lockstep::optim

@@ -25,8 +25,10 @@ class RateRule : public detail::ParameterRule<RateRule> {
 template <class Optimizer, class Entry>
 [[nodiscard]] double rate_of(Optimizer const& optimizer, Entry const& entry) {
   if (entry.frozen) return 0;
-  if constexpr (requires { optimizer.rates; }) return optimizer.rates(entry.name, entry.shape);
-  return 1;
+  if constexpr (requires { optimizer.rates; })
+    return detail::factor_by(optimizer.rates, entry);
+  else
+    return 1;
 }
 
 }}}  // namespace lockstep::optim

@@ -23,7 +23,7 @@
 // CASE c_array: Lockstep: a sample holds no C arrays
 // NOT CLANG c_array
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
-// CASE policy_first: Lockstep: the second argument is no optimizer: it has no `states`
+// CASE policy_first: Lockstep: the second argument is no optimizer: it has no `static constexpr int states`
 // CASE evaluated_loader: Lockstep: evaluate takes train::Evaluation{loader, metrics...}, and this is none
 // CASE fitted_samples: Lockstep: the first argument of fit is not a non-const data::DataLoader
 // CASE step_of_loader: Lockstep: step takes a batch for each device

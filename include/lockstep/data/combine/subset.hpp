@@ -10,6 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/expect_optional_members.hpp>
 #include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/row.hpp>
@@ -24,6 +25,7 @@ class Subset {
   static_assert(detail::RandomAccess<Source>,
                 "Lockstep: Subset and hold_out choose among samples, but a stream (Streamed) yields samples in "
                 "order; split the sources of the stream");
+  static_assert(detail::expect_optional_members<Source>());
 
  public:
   /// @throws ConfigError if an index is not in [0, dataset.size()), with the index and its place

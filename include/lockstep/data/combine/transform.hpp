@@ -25,8 +25,9 @@ class Transform : public detail::DatasetAdapter<Source> {
   using Adapter = detail::DatasetAdapter<Source>;
   using Input = decltype(std::declval<Source const&>().get(Index{}));
   static constexpr bool draws = std::is_invocable_v<Function const&, Input, SampleKey const&>;
+  static constexpr bool callable = draws || std::is_invocable_v<Function const&, Input>;
   static_assert(
-      draws || std::is_invocable_v<Function const&, Input>,
+      callable,
       "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset: it takes one "
       "by value or const&, optionally a data::SampleKey const& to draw random numbers from, and returns the "
       "transformed sample");
@@ -71,16 +72,20 @@ class Transform : public detail::DatasetAdapter<Source> {
   [[nodiscard]] decltype(auto) read(Reader& reader, Index i) const {
     if constexpr (draws) {
       return read(reader, i, {0, 0, i});
-    } else {
+    } else if constexpr (callable) {
       return function_(reader.get(i));
+    } else {
+      return reader.get(i);
     }
   }
   template <class Reader>
   [[nodiscard]] decltype(auto) read(Reader& reader, Index i, SampleKey const& key) const {
     if constexpr (draws) {
       return function_(detail::get_with_key(reader, i, key), key);
-    } else {
+    } else if constexpr (callable) {
       return function_(detail::get_with_key(reader, i, key));
+    } else {
+      return detail::get_with_key(reader, i, key);
     }
   }
 

@@ -7,6 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/expect_optional_members.hpp>
 #include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
@@ -28,6 +29,7 @@ class Zip {
   static_assert(detail::RandomAccess<First> && detail::RandomAccess<Second>,
                 "Lockstep: Zip pairs samples by number, but a stream (Streamed) yields samples in order; pair the "
                 "sources of its lanes");
+  static_assert(detail::expect_optional_members<First>() && detail::expect_optional_members<Second>());
 
  public:
   using Sample = Zipped<SampleOf<First>, SampleOf<Second>>;  ///< type of a pair

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/expect_optional_members.hpp>
 #include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 
@@ -19,6 +20,8 @@ using ReturnTypeOf = decltype(std::declval<Source const&>().get(Index{}));
 
 template <class First, class... Rest>
 struct DatasetList {
+  static_assert(expect_optional_members<First>() && (expect_optional_members<Rest>() && ...));
+
   using Datasets = std::tuple<First, Rest...>;
   using Readers = std::tuple<SampleReader<First>, SampleReader<Rest>...>;
   static constexpr bool all_datasets = Dataset<First> && (Dataset<Rest> && ...);

@@ -8,6 +8,7 @@
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/expect_optional_members.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
@@ -74,6 +75,8 @@ std::uint64_t size_and_fingerprint(Source const& dataset) {
 /// except how a sample is read.
 template <Dataset Source>
 class DatasetAdapter {
+  static_assert(expect_optional_members<Source>());
+
  public:
   explicit DatasetAdapter(Source dataset) : dataset_(std::move(dataset)) {}
   [[nodiscard]] Index size() const { return dataset_.size(); }

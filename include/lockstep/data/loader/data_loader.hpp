@@ -18,6 +18,7 @@
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/collate/collated.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/expect_optional_members.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/loader/detail/batch_shapes.hpp>
 #include <lockstep/data/loader/detail/loader_checks.hpp>
@@ -50,12 +51,18 @@ template <class Source, class SamplerType, class CollateType>
 class DataLoader {
   static_assert(!detail::SequentialAccess<Source> || std::is_same_v<SamplerType, SequentialSampler>,
                 "Lockstep: a stream has its own sample order; its sampler is SequentialSampler");
+  static_assert(detail::expect_optional_members<Source>());
   using OrderType = decltype(std::declval<SamplerType const&>().over(std::declval<Source const&>()));
   using Core = detail::LoaderCore<Source, OrderType, CollateType>;
 
  public:
   using Sample = SampleOf<Source>;                                        ///< type of a sample
   using Batch = typename CollateType::template Batch<Source, HostSpace>;  ///< type of a batch in host memory
+  static_assert(FinishesBatches<CollateType, Source> ||
+                    !(
+                        requires(CollateType & collate, Batch& batch, Slab& slab) { collate.finish(batch, slab); } ||
+                        requires { &CollateType::finish; }),
+                "Lockstep: a collate's finish(batch, slab) is const; see docs/reference/collate.md");
   /// Whether a start at an earlier micro-step delivers its batches again; not of a stream.
   static constexpr bool repeats = !detail::SequentialAccess<Source>;
 
@@ -324,15 +331,17 @@ requires(!Loadable<Source, SamplerType, CollateType>) class DataLoader<Source, S
                 "std::vector goes into data::InMemoryDataset; see docs/reference/dataset.md");
   static_assert(
       !Dataset<Source> || Sampler<SamplerType, Source>,
-      "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
-      "gives an Order; see docs/reference/sampler.md");
+      "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) const that "
+      "returns an order, with size() const and in(epoch) const -> a function of the position; see "
+      "docs/reference/sampler.md");
   static_assert(!(Dataset<Source> && Sampler<SamplerType, Source>) || !std::is_same_v<CollateType, DataLoaderOptions>,
                 "Lockstep: DataLoader takes a collate before the options: data::PadCollate{} gives all sequences of a "
                 "batch one length, data::RaggedCollate{} does not pad; see docs/reference/collate.md");
   static_assert(!(Dataset<Source> && Sampler<SamplerType, Source>) || Collate<CollateType, Source> ||
                     std::is_same_v<CollateType, DataLoaderOptions>,
                 "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
-                "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
+                "Space>, plan(plan, slab) const -> Batch and row(batch, row, sample) const; see "
+                "docs/reference/collate.md");
 
  public:
   /// @cond

@@ -56,6 +56,15 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
 
   /// Makes a context in mode training, without parameters.
   explicit Context(Stream stream);
+  /// Rejects copies at compile time.
+  Context(Context const& other) : Context(other.stream()) {
+    static_assert(sizeof(Scalar) == 0,
+                  "Lockstep: the context is copied, and layers change it: declare forward(auto& context, ...)");
+  }
+  /// Takes over the state.
+  Context(Context&&) = default;
+  /// Takes over the state.
+  Context& operator=(Context&&) = default;
 
   /// Returns the stream that layers pass to kernels.
   [[nodiscard]] Stream stream() const noexcept { return parts_.stream; }

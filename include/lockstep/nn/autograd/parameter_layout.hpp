@@ -79,9 +79,15 @@ class ParameterLayout {
 
   template <class Node>
   void collect(std::string const& name, Node& node, Found& found) {
-    if constexpr (check_layer<Node>())
-      node.visit(ChildVisitor(
-          [&](std::string_view child_name, auto& child) { collect(name_in(name, child_name), child, found); }));
+    if constexpr (check_layer<Node>()) {
+      ChildVisitor const each([&]<class Child>(std::string_view child_name, Child& child) {
+        if constexpr (std::is_const_v<Child>)
+          ConstChildren<Node, std::is_const_v<Child>>::report();
+        else
+          collect(name_in(name, child_name), child, found);
+      });
+      node.visit(each);
+    }
   }
   void collect(std::string const& name, Parameter& parameter, Found& found);
   void collect(std::string const& name, Buffer& buffer, Found& found);
@@ -89,16 +95,21 @@ class ParameterLayout {
 
   template <class Node>
   static constexpr bool check_layer() {
-    constexpr bool constant = std::is_const_v<Node>, visited = HasParameters<Node>;
-    static_assert(!constant,
-                  "Lockstep: visit calls each(name, child) with a const child: declare visit(auto&& each) without "
-                  "const, and its layers, too; see docs/reference/model.md");
-    static_assert(constant || visited,
+    constexpr bool visited = HasParameters<Node>;
+    static_assert(visited,
                   "Lockstep: visit calls each(name, child) with a child that is no layer: neither nn::Parameter nor "
                   "nn::Buffer, and without its own visit(each), such as a number; visit the "
                   "layers of a std::vector one by one, each(\"0\", layers[0]); see docs/reference/model.md");
-    return !constant && visited;
+    return visited;
   }
+  /// Rejects const children at compile time, once for all children of a node.
+  template <class Node, bool constant>
+  struct ConstChildren {
+    static_assert(!constant,
+                  "Lockstep: visit calls each(name, child) with a const child: declare visit(auto&& each) without "
+                  "const, and its layers, too; see docs/reference/model.md");
+    static void report() {}
+  };
 
   void assign_offsets(Found const& found);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <iterator>
 #include <string>
 #include <type_traits>
@@ -18,6 +19,31 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 
+/// Whether a rule of a loss can be called as kernels call it.
+template <class Rule>
+[[nodiscard]] consteval bool is_loss_rule() {
+  if constexpr (kernel::LossOfPrediction<Rule>)
+    return true;
+  else if constexpr (kernel::LossByColumn<Rule>)
+    return std::is_invocable_r_v<kernel::LossAt<float>, Rule const&, float, float, float>;
+  else
+    return std::is_invocable_r_v<kernel::LossAt<float>, Rule const&, float, float>;
+}
+/// Returns a rule's name. Rejects a rule without one at compile time.
+template <class Rule>
+[[nodiscard]] constexpr char const* rule_name() noexcept {
+  constexpr bool named = requires {
+    { Rule::name } -> std::convertible_to<char const*>;
+  };
+  static_assert(named,
+                "Lockstep: the rule of nn::elementwise_loss says its name: static constexpr char const* name; see "
+                "docs/how-to/add-a-layer.md");
+  if constexpr (named)
+    return Rule::name;
+  else
+    return "";
+}
+
 /// Computes the loss with the targets that `target_of(prediction)` returns for the prediction as the kernel reads it.
 template <class Context, class Rule, class TargetOf>
 [[nodiscard]] LossOf<Context> loss_of_elements(Context& context, Rule const& rule,
@@ -33,10 +59,15 @@ template <class Context, class Rule, class TargetOf>
   auto const gradient = work.loss_gradient(prediction.tokens);
   auto const x = work.read_for_loss(prediction.tokens.value);
   auto const target = target_of(x);
-  Kernel::template forward_backward<LossOperand<Context>,
-                                    std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
-      context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums, weights,
-      {gradient.data, extent}, gradient.write, factors, present);
+  constexpr bool callable = is_loss_rule<Rule>();
+  static_assert(callable,
+                "Lockstep: the rule of nn::elementwise_loss has a template operator()(T prediction, T target) const "
+                "that returns kernel::LossAt<T>{value, slope}; see docs/how-to/add-a-layer.md");
+  if constexpr (callable)
+    Kernel::template forward_backward<LossOperand<Context>,
+                                      std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
+        context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums,
+        weights, {gradient.data, extent}, gradient.write, factors, present);
   return LossOf<Context>::of(context, sums, weights);
 }
 
@@ -49,12 +80,12 @@ template <class Context, class Rule, class Target, int Rank>
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
-    return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
+    return std::string(rule_name<Rule>()) + ": the prediction is " + to_string(extent) + " and the target " +
            to_string(target.extent) + "; each element of the prediction needs one of the target";
   });
   if constexpr (kernel::LossByColumn<Rule>)
     expect<ShapeError>(std::ssize(rule.columns) == extent[1], [&] {
-      return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and there are " +
+      return std::string(rule_name<Rule>()) + ": the prediction is " + to_string(extent) + " and there are " +
              std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
     });
   return loss_of_elements(
@@ -96,9 +127,10 @@ template <class Context, class Rule, class Prediction, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
                                                Column const& target, double factor = 1) {
-  expect_same_lengths(Rule::name, prediction, target);
+  expect_same_lengths(detail::rule_name<Rule>(), prediction, target);
   detail::expect_present<typename Context::Space>(
-      Rule::name, target, [](auto) { return false; }, "nn::where_present(targets) leaves such rows out of the loss");
+      detail::rule_name<Rule>(), target, [](auto) { return false; },
+      "nn::where_present(targets) leaves such rows out of the loss");
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 
@@ -127,7 +159,7 @@ template <class Context, class Rule, class Column>
                                              TensorView<float const, 1, typename Context::Space> factors = {}) {
   auto const rows = prediction.layout.slots;
   expect<ShapeError>(rows == known.targets.present.size(), [&] {
-    return std::string(Rule::name) + ": the prediction has " + std::to_string(rows) + " rows and there are " +
+    return std::string(rule_name<Rule>()) + ": the prediction has " + std::to_string(rows) + " rows and there are " +
            std::to_string(known.targets.present.size()) + " targets; each row needs one";
   });
   return loss_of_targets(context, rule, prediction, known.targets.values, factor, factors, known.targets.present);
@@ -171,18 +203,19 @@ template <class Target, class Factors>
 template <class Context, class Rule, class Prediction, class Target, class Factors>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
                                                WeightedTarget<Target, Factors> const& weighted, double factor = 1) {
-  expect_same_lengths(Rule::name, prediction, weighted.target);
-  expect_same_lengths(Rule::name, prediction, weighted.factors);
+  expect_same_lengths(detail::rule_name<Rule>(), prediction, weighted.target);
+  expect_same_lengths(detail::rule_name<Rule>(), prediction, weighted.factors);
   auto const factors = detail::numbers_of(weighted.factors);
   static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(factors.data)>>, float>,
                 "Lockstep: nn::weighted takes a float for each row as its factors");
   auto const loss = [&](auto const& tokens) {
     expect<ShapeError>(factors.size() == tokens.layout.slots, [&] {
-      return std::string(Rule::name) + ": the prediction has " + std::to_string(tokens.layout.slots) +
+      return std::string(detail::rule_name<Rule>()) + ": the prediction has " + std::to_string(tokens.layout.slots) +
              " rows and there are " + std::to_string(factors.size()) + " factors; each row needs one";
     });
     detail::expect_present<typename Context::Space>(
-        Rule::name, weighted.target, [&](auto row) { return row < factors.size() && factors.data[row] == 0; },
+        detail::rule_name<Rule>(), weighted.target,
+        [&](auto row) { return row < factors.size() && factors.data[row] == 0; },
         "nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves such rows out of the loss");
     return detail::loss_of_target(context, rule, tokens, weighted.target, factor, {factors.data, {factors.size()}});
   };

@@ -59,17 +59,20 @@ class Frozen {
         first = first < 0 ? node.ordinal : std::min(first, node.ordinal);
         last = std::max(last, node.ordinal);
       } else if constexpr (!std::is_same_v<Node, Buffer>) {
-        node.visit(ChildVisitor([&](std::string_view, auto& child) { self(self, child); }));
+        ChildVisitor const each([&](std::string_view, auto& child) { self(self, child); });
+        node.visit(each);
       }
     };
     collect(collect, const_cast<Block&>(block_));  // this visitor changes nothing
     tracer.ended(type, first, last);
   }
   static void freeze(auto& node) {
-    if constexpr (std::is_same_v<std::remove_reference_t<decltype(node)>, Parameter>)
+    if constexpr (std::is_same_v<std::remove_reference_t<decltype(node)>, Parameter>) {
       node.frozen = true;
-    else if constexpr (!std::is_same_v<std::remove_reference_t<decltype(node)>, Buffer>)
-      node.visit(ChildVisitor([](std::string_view, auto& child) { freeze(child); }));
+    } else if constexpr (!std::is_same_v<std::remove_reference_t<decltype(node)>, Buffer>) {
+      ChildVisitor const each([](std::string_view, auto& child) { freeze(child); });
+      node.visit(each);
+    }
   }
 
   Block block_;

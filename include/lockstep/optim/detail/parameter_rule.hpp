@@ -46,6 +46,18 @@ class ParameterRule {
     }
   }
 
+  /// Rejects anything that is no function of a name and a shape at compile time.
+  template <class Other>
+  requires(!std::is_invocable_v<Other, std::string_view, std::span<Index const>> &&
+           !std::is_base_of_v<ParameterRule,
+                              Other>) constexpr ParameterRule(Other const&) {  // NOLINT(google-explicit-constructor):
+                                                                               // in place of another conversion
+    static_assert(sizeof(Other) == 0,
+                  "Lockstep: an optimizer's `decays` and `rates` are functions of a parameter's name and shape: "
+                  "[](std::string_view name, std::span<Index const> shape) { return 0.1; }; see "
+                  "docs/reference/optimizer.md");
+  }
+
   /// @throws ConfigError for a factor that is below zero or not finite
   [[nodiscard, gnu::cold]] double operator()(std::string_view name, std::span<Index const> shape) const {
     if (choice_) return choice_(name, shape) ? 1 : 0;
@@ -64,6 +76,20 @@ class ParameterRule {
   double (*call_)(Captured const&, std::string_view, std::span<Index const>) = nullptr;
   Captured captured_;
 };
+
+/// Returns a rule's factor for a parameter of a layout. Rejects members of an optimizer that are no rules at compile
+/// time.
+template <class Rule, class Entry>
+[[nodiscard]] double factor_by(Rule const& rule, Entry const& entry) {
+  constexpr bool is_rule = std::is_invocable_r_v<double, Rule const&, std::string_view, std::span<Index const>>;
+  static_assert(is_rule,
+                "Lockstep: an optimizer's `decays` is an optim::DecayRule, and its `rates` an optim::RateRule: "
+                "functions of a parameter's name and shape; see docs/reference/optimizer.md");
+  if constexpr (is_rule)
+    return rule(entry.name, entry.shape);
+  else
+    return 1;
+}
 
 }}}  // namespace lockstep::optim::detail
 

@@ -22,6 +22,7 @@
 #include <lockstep/train/checkpoint/load_averages.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
 #include <lockstep/train/detail/single_thread_guard.hpp>
+#include <lockstep/train/detail/takes_context.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -194,11 +195,18 @@ class Predictor {
         requires { batch.rows(); },
         "Lockstep: predict takes a batch; for samples in memory, pass data::Collated{data::PadCollate{}, "
         "samples}.batch(); see docs/how-to/predict.md");
-    static_assert(nn::HasPredict<Model, Context, Batch>,
-                  "Lockstep: the model has no predict(context, batch) const for this batch type; see "
-                  "docs/reference/model.md");
-    nn::Pass(context_).begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
-    return model_->predict(context_, batch);
+    if constexpr (detail::takes_context<Model, Context, Batch>()) {
+      constexpr bool predicts = nn::HasPredict<Model, Context, Batch>;
+      static_assert(predicts || nn::detail::PredictFits<Model, Context, Batch>,
+                    "Lockstep: the model has no predict(context, batch) const for this batch type; see "
+                    "docs/reference/model.md");
+      if constexpr (predicts) {
+        nn::Pass(context_).begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
+        return model_->predict(context_, batch);
+      } else if constexpr (nn::detail::PredictFits<Model, Context, Batch>) {
+        return model_->predict(context_, batch);  // the compiler says why not, unless it has reported the body
+      }
+    }
   }
 
   Predictor(Model model, int threads)

@@ -21,6 +21,13 @@ inline constexpr bool has_valid_direction<AnyMetric> = requires {
   typename std::bool_constant<AnyMetric::higher_is_better>;
 };
 
+/// Whether a metric has neither samples() nor add_samples(bytes), or both as an evaluation calls them.
+template <class AnyMetric>
+inline constexpr bool has_valid_samples =
+    HasSamples<AnyMetric> ||
+    !(
+        requires(AnyMetric & metric) { metric.samples(); } || requires { &AnyMetric::add_samples; });
+
 /// Replaces an argument of Evaluation that is no metric, so that the message is the only error.
 struct NoMetric {
   template <class Argument>
@@ -66,6 +73,9 @@ struct Evaluation {
   static_assert((detail::has_valid_direction<Metrics> && ...),
                 "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
                 "public; see docs/reference/trainer.md");
+  static_assert((detail::has_valid_samples<Metrics> && ...),
+                "Lockstep: a metric that needs all samples has both samples() const -> std::string, and "
+                "add_samples(std::string_view); see docs/reference/trainer.md");
 
   Loader& loader;                  ///< delivers the samples of the evaluation
   std::tuple<Metrics...> metrics;  ///< copied for each device

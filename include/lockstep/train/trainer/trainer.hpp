@@ -476,10 +476,10 @@ requires(!(nn::HasParameters<Model> && optim::Optimizer<Optimizer> && parallel::
   static_assert(has_parameters,
                 "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
                 "docs/reference/model.md");
-  static_assert(
-      !has_parameters || optim::Optimizer<Optimizer>,
-      "Lockstep: the second argument is no optimizer: it has no `states`, no `learning_rate` or no step(stream, slice, "
-      "scalars); see docs/reference/optimizer.md");
+  static_assert(!has_parameters || optim::Optimizer<Optimizer>,
+                "Lockstep: the second argument is no optimizer: it has no `static constexpr int states`, no "
+                "`learning_rate` or no "
+                "step(stream, slice, scalars) const; see docs/reference/optimizer.md");
   static_assert(
       !has_parameters || !optim::Optimizer<Optimizer> || parallel::ParallelPolicy<Policy>,
       "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "

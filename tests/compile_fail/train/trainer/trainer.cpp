@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE no_visit: Lockstep: the model has no visit(each)
 // CASE no_forward: Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context>
-// CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context>
-// CASE other_loss_of_prediction: Lockstep: the model has predict(context, batch), but no loss(context, prediction
-// CASE no_optimizer: Lockstep: the second argument is no optimizer: it has no `states`
+// CASE other_loss: Lockstep: the model's forward(context, batch) does not return an nn::LossOf<Context>
+// CASE other_loss_of_prediction: Lockstep: the model's loss(context, prediction, batch) does not return an nn::LossOf
+// CASE no_optimizer: Lockstep: the second argument is no optimizer: it has no `static constexpr int states`
 // CASE no_policy: Lockstep: the third argument is no parallel policy
 // CASE policy_forgotten: Lockstep: the third argument is no parallel policy
 // CASE no_predict: Lockstep: a metric of this evaluation reads predictions, and the model has no predict
@@ -14,7 +14,7 @@
 // CASE no_metric: Lockstep: an argument of Evaluation is no metric
 // CASE step_of_samples: Lockstep: step takes a batch for each device
 // CASE predicts_nothing: Lockstep: the model's predict(context, batch) returns nothing
-// CASE step_of_no_loss: Lockstep: the model has predict(context, batch), but no loss(context, prediction
+// CASE step_of_no_loss: Lockstep: the model's loss(context, prediction, batch) does not return an nn::LossOf
 // CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
 #include <array>
 #include <span>

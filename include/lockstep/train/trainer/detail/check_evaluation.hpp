@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Returns which value of a metric is the best one.
 template <class AnyMetric>
 [[nodiscard]] constexpr BestValue direction_of() noexcept {
-  if constexpr (requires { AnyMetric::higher_is_better; })
+  if constexpr (requires { typename std::bool_constant<AnyMetric::higher_is_better>; })
     if (!AnyMetric::higher_is_better) return BestValue::smallest;
   return BestValue::largest;
 }
