@@ -100,9 +100,9 @@ template <class Metric, class Model, class Replica, class Loaded>
 concept TakesPrediction =
     !parallel::detail::uses_predictions<Metric> ||
     requires(Metric & metric, typename Replica::Base::Device& device,
-             PredictionOf<Model, typename Replica::Context, typename Replica::template DeviceBatch<Loaded>>& prediction,
+             PredictionOf<Model, typename Replica::Context, typename Replica::template DeviceBatch<Loaded>> const& made,
              Loaded const& batch) {
-  metric.add(std::as_const(device.copy_to_host(std::as_const(prediction))), batch);
+  metric.add(std::declval<std::remove_reference_t<decltype(device.copy_to_host(made))> const&>(), batch);
 };
 
 /// Returns whether a model can be evaluated by these metrics; otherwise a static_assert explains why not.
