@@ -60,55 +60,61 @@ template <class Model>
 struct Names : Model, FunctionNames {};
 template <class Model>
 concept CanDerive = std::is_class_v<Model> && !std::is_final_v<Model>;
+/// Whether the address of a member is one of a layer or a number.
+template <class Address>
+concept OfObject = !std::is_member_function_pointer_v<Address>;
 template <class Model>
 concept NamesPredict = CanDerive<Model> && !requires {
   &Names<Model>::predict;
-};
+}
+&&!requires { requires OfObject<decltype(&Model::predict)>; };
 template <class Model>
 concept NamesLoss = CanDerive<Model> && !requires {
   &Names<Model>::loss;
-};
+}
+&&!requires { requires OfObject<decltype(&Model::loss)>; };
 template <class Model>
 concept NamesForward = CanDerive<Model> && !requires {
   &Names<Model>::forward;
-};
+}
+&&!requires { requires OfObject<decltype(&Model::forward)>; };
 
 template <class Model, class Functions, class Context, class Batch>
-concept PredictsBy = requires(PredictOr<Model, Functions> const& model, Context& context, Batch const& batch) {
+concept PredictBy = requires(PredictOr<Model, Functions> const& model, Context& context, Batch const& batch) {
   { model.predict(context, batch) } -> std::same_as<NotOfModel>;
 };
 template <class Model, class Functions, class Context, class Prediction, class Batch>
-concept LosesBy = requires(LossOr<Model, Functions> const& model, Context& context, Prediction (&predict)(),
-                           Batch const& batch) {
+concept LossBy = requires(LossOr<Model, Functions> const& model, Context& context, Prediction (&predict)(),
+                          Batch const& batch) {
   { model.loss(context, predict(), batch) } -> std::same_as<NotOfModel>;
 };
 template <class Model, class Functions, class Context, class Batch>
-concept ForwardsBy = requires(ForwardOr<Model, Functions> const& model, Context& context, Batch const& batch) {
+concept ForwardBy = requires(ForwardOr<Model, Functions> const& model, Context& context, Batch const& batch) {
   { model.forward(context, batch) } -> std::same_as<NotOfModel>;
 };
 
 /// Whether a model has predict(context, batch), with or without an error in its body.
 template <class Model, class Context, class Batch>
-concept PredictFits = NamesPredict<Model> && !PredictsBy<Model, AnyFunctions, Context, Batch>;
+concept PredictFits = NamesPredict<Model> && !PredictBy<Model, AnyFunctions, Context, Batch>;
 /// Whether a model has loss(context, prediction, batch), with or without an error in its body.
 template <class Model, class Context, class Prediction, class Batch>
-concept LossFits = NamesLoss<Model> && !LosesBy<Model, AnyFunctions, Context, Prediction, Batch>;
+concept LossFits = NamesLoss<Model> && !LossBy<Model, AnyFunctions, Context, Prediction, Batch>;
 /// Whether a model has forward(context, batch), with or without an error in its body.
 template <class Model, class Context, class Batch>
-concept ForwardFits = NamesForward<Model> && !ForwardsBy<Model, AnyFunctions, Context, Batch>;
+concept ForwardFits = NamesForward<Model> && !ForwardBy<Model, AnyFunctions, Context, Batch>;
 
 /// Whether a model's predict takes a const context or a copy.
 template <class Model, class Context, class Batch>
-concept PredictsConst = NamesPredict<Model> && PredictsBy<Model, ConstFunctions<Context, Batch>, Context, Batch> &&
-    !PredictsBy<Model, ConstTemplates, Context, Batch>;
+concept PredictConst = NamesPredict<Model> && PredictBy<Model, ConstFunctions<Context, Batch>, Context, Batch> &&
+    !PredictBy<Model, ConstTemplates, Context, Batch>;
 /// Whether a model's loss takes a const context or a copy.
 template <class Model, class Context, class Prediction, class Batch>
-concept LosesConst =
-    NamesLoss<Model> && LosesBy<Model, ConstFunctions<Context, Prediction, Batch>, Context, Prediction, Batch> &&
-    !LosesBy<Model, ConstTemplates, Context, Prediction, Batch>;
+concept LossConst =
+    NamesLoss<Model> && LossBy<Model, ConstFunctions<Context, Prediction, Batch>, Context, Prediction, Batch> &&
+    !LossBy<Model, ConstTemplates, Context, Prediction, Batch>;
 /// Whether a model's forward takes a const context or a copy.
 template <class Model, class Context, class Batch>
-concept ForwardsConst = NamesForward<Model> && ForwardsBy<Model, ConstFunctions<Context, Batch>, Context, Batch> &&
-    !ForwardsBy<Model, ConstTemplates, Context, Batch>;
+concept ForwardConst = NamesForward<Model> && ForwardBy<Model, ConstFunctions<Context, Batch>, Context, Batch> &&
+    !ForwardBy<Model, ConstTemplates, Context, Batch>;
 
 }}}  // namespace lockstep::nn::detail
