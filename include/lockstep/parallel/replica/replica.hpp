@@ -62,6 +62,11 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
   template <class Batch, class... Metric>
   static constexpr bool has_predictions = nn::HasPredict<Model, typename Base::Context, DeviceBatch<Batch>> ||
                                           !(false || ... || detail::uses_predictions<Metric>);
+  /// Whether the metrics that read predictions have `add` for those of the model.
+  template <class Batch, class... Metric>
+  static constexpr bool metrics_add =
+      (true && ... &&
+       detail::AddsPrediction<Metric, typename Base::Device, Model, typename Base::Context, DeviceBatch<Batch>, Batch>);
 
   /// Returns the number of shapes of batches for which a step's `kinds` of passes can be rehearsed; 0 on the host.
   [[nodiscard]] static constexpr std::size_t max_rehearsals(std::size_t kinds) noexcept {

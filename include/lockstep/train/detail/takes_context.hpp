@@ -3,7 +3,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <lockstep/nn/autograd/detail/model_calls.hpp>
 #include <lockstep/nn/autograd/model.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

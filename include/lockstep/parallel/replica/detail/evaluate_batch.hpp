@@ -20,6 +20,16 @@ inline constexpr bool ignores_loss = requires {
   requires Metric::ignores_loss;
 };
 
+template <class Value>
+Value const& constant(Value const&);
+/// Whether a metric adds the model's prediction for a batch, or uses none.
+template <class Metric, class Device, class Model, class Context, class DeviceBatch, class Batch>
+concept AddsPrediction =
+    !uses_predictions<Metric> || requires(Metric & metric, Device& device, Model const& model, Context& context,
+                                          DeviceBatch const& device_batch, Batch const& batch) {
+  metric.add(detail::constant(device.copy_to_host(model.predict(context, device_batch))), batch);
+};
+
 template <class Device, class Prediction, class Batch, class... Metric>
 void add_prediction(Device& device, Prediction const& prediction, Batch const& batch, Metric&... metrics) {
   auto const& on_host = device.copy_to_host(prediction);

@@ -4,9 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <lockstep/nn/autograd/detail/model_calls.hpp>
 #include <lockstep/nn/autograd/model.hpp>
-#include <lockstep/parallel/replica/detail/evaluate_batch.hpp>
 #include <lockstep/train/detail/takes_context.hpp>
 #include <lockstep/train/trainer/detail/loads_batches.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
@@ -95,16 +93,6 @@ consteval bool can_learn_from() {
   }
 }
 
-/// Whether a metric takes a model's predictions for batches of the type, or a part of the loss.
-template <class Metric, class Model, class Replica, class Loaded>
-concept TakesPrediction =
-    !parallel::detail::uses_predictions<Metric> ||
-    requires(Metric & metric, typename Replica::Base::Device& device,
-             PredictionOf<Model, typename Replica::Context, typename Replica::template DeviceBatch<Loaded>> const& made,
-             Loaded const& batch) {
-  metric.add(std::declval<std::remove_reference_t<decltype(device.copy_to_host(made))> const&>(), batch);
-};
-
 /// Returns whether a model can be evaluated by these metrics; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loaded, class... Metrics>
 consteval bool can_evaluate() {
@@ -114,7 +102,7 @@ consteval bool can_evaluate() {
                   "Lockstep: a metric of this evaluation reads predictions, and the model has no predict(context, "
                   "batch) const that returns them; see docs/reference/model.md");
     if constexpr (has_predictions) {
-      constexpr bool added = (true && ... && TakesPrediction<Metrics, Model, Replica, Loaded>);
+      constexpr bool added = Replica::template metrics_add<Loaded, Metrics...>;
       static_assert(added,
                     "Lockstep: a metric of this evaluation has no add(prediction, batch), which counts a batch: void "
                     "add(auto const& prediction, auto const& batch), with what the model's predict returns; see "
