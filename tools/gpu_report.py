@@ -36,6 +36,7 @@ COMPONENTS = [
                              "kernel/convolution/upsample", "kernel/sequence/clear_padding",
                              "kernel/sequence/strided_rows", "kernel/attention/relative_bias"]),
     ("maxima over tokens", ["kernel/pooling/pooling", "kernel/convolution/pad", "kernel/convolution/upsample"]),
+    ("`log_softmax`", ["kernel/normalization/log_softmax"]),
     ("CTC", ["kernel/loss/ctc"]),
     ("cross entropy", ["kernel/loss/cross_entropy", "kernel/loss/soft_cross_entropy",
                        "kernel/loss/elementwise_loss"]),

@@ -129,6 +129,7 @@
 #include <lockstep/kernel/normalization/group_norm.hpp>
 #include <lockstep/kernel/normalization/l2_normalize.hpp>
 #include <lockstep/kernel/normalization/layer_norm.hpp>
+#include <lockstep/kernel/normalization/log_softmax.hpp>
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/normalization/rms_norm.hpp>
 #include <lockstep/kernel/normalization/softmax.hpp>
@@ -230,6 +231,7 @@
 #include <lockstep/nn/normalization/l2_normalize.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
 #include <lockstep/nn/normalization/layer_scale.hpp>
+#include <lockstep/nn/normalization/log_softmax.hpp>
 #include <lockstep/nn/normalization/rms_norm.hpp>
 #include <lockstep/nn/normalization/softmax.hpp>
 #include <lockstep/nn/pooling/pooling.hpp>

@@ -4,6 +4,7 @@
 #include <lockstep/kernel/normalization/group_norm.icuh>
 #include <lockstep/kernel/normalization/l2_normalize.icuh>
 #include <lockstep/kernel/normalization/layer_norm.icuh>
+#include <lockstep/kernel/normalization/log_softmax.icuh>
 #include <lockstep/kernel/normalization/rms_norm.icuh>
 #include <lockstep/kernel/normalization/softmax.icuh>
 
@@ -24,5 +25,8 @@ LOCKSTEP_CUDA_L2_NORMALIZE(float16);
 LOCKSTEP_CUDA_SOFTMAX(float);
 LOCKSTEP_CUDA_SOFTMAX(bfloat16);
 LOCKSTEP_CUDA_SOFTMAX(float16);
+LOCKSTEP_CUDA_LOG_SOFTMAX(float);
+LOCKSTEP_CUDA_LOG_SOFTMAX(bfloat16);
+LOCKSTEP_CUDA_LOG_SOFTMAX(float16);
 
 }}}  // namespace lockstep::kernel

@@ -30,6 +30,7 @@
 #include <lockstep/kernel/normalization/group_norm.cuh>
 #include <lockstep/kernel/normalization/l2_normalize.cuh>
 #include <lockstep/kernel/normalization/layer_norm.cuh>
+#include <lockstep/kernel/normalization/log_softmax.cuh>
 #include <lockstep/kernel/normalization/rms_norm.cuh>
 #include <lockstep/kernel/normalization/softmax.cuh>
 #include <lockstep/kernel/optimizer/optimizer_step.cuh>

@@ -34,6 +34,7 @@
 #include <lockstep/kernel/normalization/group_norm.hpp>
 #include <lockstep/kernel/normalization/l2_normalize.hpp>
 #include <lockstep/kernel/normalization/layer_norm.hpp>
+#include <lockstep/kernel/normalization/log_softmax.hpp>
 #include <lockstep/kernel/normalization/rms_norm.hpp>
 #include <lockstep/kernel/normalization/softmax.hpp>
 #include <lockstep/kernel/optimizer/optimizer_step.hpp>
@@ -358,6 +359,12 @@ concept HasSoftmax = requires(KernelArguments<Space> a) {
   Softmax<Space>::template forward<float>(a.stream, a.rows_in, a.rows_out);
   Softmax<Space>::template backward<float>(a.stream, a.rows_in, a.rows_in, a.rows_out, a.write);
 };
+/// Requires the logarithm of the softmax of each row, forward and backward.
+template <class Space>
+concept HasLogSoftmax = requires(KernelArguments<Space> a) {
+  LogSoftmax<Space>::template forward<float>(a.stream, a.rows_in, a.rows_out);
+  LogSoftmax<Space>::template backward<float>(a.stream, a.rows_in, a.rows_in, a.rows_out, a.write);
+};
 
 // ---- pooling
 
@@ -502,6 +509,8 @@ consteval bool has_all_kernels() {
                 "Lockstep: this space's kernel::LayerNorm differs from kernel/contract/contract.hpp");
   static_assert(HasRMSNorm<Space>, "Lockstep: this space's kernel::RMSNorm differs from kernel/contract/contract.hpp");
   static_assert(HasSoftmax<Space>, "Lockstep: this space's kernel::Softmax differs from kernel/contract/contract.hpp");
+  static_assert(HasLogSoftmax<Space>,
+                "Lockstep: this space's kernel::LogSoftmax differs from kernel/contract/contract.hpp");
   static_assert(HasPooling<Space>, "Lockstep: this space's kernel::Pooling differs from kernel/contract/contract.hpp");
   static_assert(HasSpatialPooling<Space>,
                 "Lockstep: this space's kernel::SpatialPooling differs from kernel/contract/contract.hpp");

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <tuple>
-
 #include <lockstep/kernel/normalization/softmax.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
-#include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
+#include <lockstep/nn/normalization/detail/softmax_by.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -17,21 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> softmax(Context& context, VariableOf<Context, Rank> x) {
-  using Operand = nn::Operand<Context>;
-  using Kernel = kernel::Softmax<typename Context::Space>;
-  auto const y = context.template variable<Rank>(x.value.extent);
-  {
-    Staging work(context);
-    Kernel::template forward<Operand>(context.stream(), work.read(x.as_rows().value), work.write(y.as_rows().value));
-  }
-  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
-    Staging back(c);
-    auto const dy = back.read(y.as_rows().gradient());
-    if (auto const dx = back.gradient(x))
-      Kernel::template backward<Operand>(c.stream(), dy, back.read(y.as_rows().value),
-                                         {dx.data, x.as_rows().value.extent}, dx.write);
-  });
-  return y;
+  return detail::softmax_by<kernel::Softmax<typename Context::Space>>(context, x);
 }
 /// Softmax of each token's channels.
 template <class Context>
