@@ -5,6 +5,8 @@
 // CASE activation_swapped: Lockstep: layers, activations and losses take the context first
 // CASE activation_of_column: Lockstep: functions of activations take Variables or Sequences behind the context
 // CASE sum_with_column: Lockstep: functions of activations take Variables or Sequences behind the context
+// CASE dot_with_column: Lockstep: functions of activations take Variables or Sequences behind the context
+// CASE log_softmax_of_column: Lockstep: functions of activations take Variables or Sequences behind the context
 // CASE loss_without_context: Lockstep: layers, activations and losses take the context first
 // CASE sequence_of_array: Lockstep: nn::sequence_of takes a column of std::vector, whole
 // CASE sequence_without_positions: Lockstep: nn::sequence_of takes the positions of the batch's samples
@@ -37,6 +39,7 @@
 
 #include <lockstep/data/columns.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
+#include <lockstep/nn/contrastive/dot_by_row.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/elementwise/gelu.hpp>
 #include <lockstep/nn/linear/linear.hpp>
@@ -44,6 +47,7 @@
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/module/activation_layers.hpp>
 #include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/normalization/log_softmax.hpp>
 #include <lockstep/nn/normalization/softmax.hpp>
 #include <lockstep/nn/transformer/feed_forward.hpp>
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
@@ -123,6 +127,10 @@ auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> cons
   auto const logits = nn::gelu(context, batch[&Sample::x]);
 #elif defined(CASE_softmax_without_context)
   auto const logits = nn::softmax(hidden);
+#elif defined(CASE_log_softmax_of_column)
+  auto const logits = nn::log_softmax(context, batch[&Sample::x]);
+#elif defined(CASE_dot_with_column)
+  auto const logits = nn::dot_by_row(context, hidden, batch[&Sample::x]);
 #elif defined(CASE_sum_with_number)
   auto const logits = hidden + 1.0f;
 #elif defined(CASE_number_first)

@@ -9,12 +9,13 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Scalar product of each pair of rows: z[r] = a[r] . b[r], as (a * b).sum(-1) in PyTorch. Use it for the score of a
-/// user and an item. For rows from l2_normalize it is their cosine similarity. dot_products multiplies every row with
-/// every other.
+/// user and an item. For rows from l2_normalize it is their cosine similarity. With one-hot rows in b it selects one
+/// column of each row, as a.gather(-1, index) does. dot_products multiplies every row with every other.
 /// @shape a, b [rows, width]   @shape returns [rows, 1]
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError if the shapes differ
@@ -51,6 +52,11 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> dot_by_row(Context& context, SequenceOf<Context> const& a,
                                              SequenceOf<Context> const& b) {
   return a.with(dot_by_row(context, a.tokens, b.tokens));
+}
+/// Rejects calls without the context in front, or with arguments that are no activations, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<2, Arguments...>) auto dot_by_row(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
 }
 
 }}}  // namespace lockstep::nn

@@ -22,7 +22,10 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> softmax(Context& context, SequenceOf<Context> const& x) {
   return x.with(softmax(context, x.tokens));
 }
-/// Rejects calls without the context in front at compile time.
-auto softmax(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
+/// Rejects calls without the context in front, or with an argument that is no activation, at compile time.
+template <class... Arguments>
+requires(!detail::takes_activations<1, Arguments...>) auto softmax(Arguments const&... arguments) {
+  return detail::reject_call(arguments...);
+}
 
 }}}  // namespace lockstep::nn
