@@ -253,7 +253,6 @@ class Training : public detail::Additions {
     auto record = resumed(fit, [&] { return trainer.fit(loader, evaluation, fit); });
     bool const was_complete = output_.print_end(record);
     if (logs) logs->note_removed();
-    if constexpr (requires { loader.stats(); }) output_.note_unreadable(loader.stats());
     if (record.stopped) note_stop();
     if (trace && !was_complete) write_trace(*trace, trainer);
     if (best && !was_complete && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))

@@ -237,6 +237,33 @@ TEST_CASE("an evaluation replaces no sample that cannot be read by another, whic
   }
 }
 
+TEST_CASE("each fit's record counts the samples that the loaders of all ranks skipped or replaced") {
+  for (auto const on_failure : {data::OnFailure::skip, data::OnFailure::substitute}) {
+    auto const check = [on_failure](auto policy) {
+      data::DataLoader loader{
+          BrokenPoints{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 3, .on_failure = on_failure}};
+      Trainer trainer{line::Model{}, sgd(), std::move(policy)};
+      for (int fit = 0; fit < 2; ++fit) {
+        auto const record = trainer.fit(loader, {});
+        CHECK(record.skipped_samples == (on_failure == data::OnFailure::skip ? 14 : 0));
+        CHECK(record.replaced_samples == (on_failure == data::OnFailure::skip ? 0 : 14));
+        CHECK(record.sample_failure.find("it is broken") != std::string::npos);
+      }
+    };
+    check(parallel::SingleDevice{});
+    check(parallel::DataParallel{.devices = 2, .threads = 1});
+    CHECK(launch::run({.threads = 2}, [&](launch::World& world) {
+            check(parallel::DistributedDataParallel{comm::connect(world)});
+            return 0;
+          }) == 0);
+  }
+  auto whole = line::loader(22, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{}};
+  auto const record = trainer.fit(whole, {});
+  CHECK(record.skipped_samples + record.replaced_samples == 0);
+  CHECK(record.sample_failure.empty());
+}
+
 namespace {
 struct SlopeLogit : line::Model {
   template <class Context>

@@ -20,7 +20,6 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/core/regular_file.hpp>
-#include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/memory/space.hpp>
@@ -73,9 +72,6 @@ class RunOutput {
   [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
 
   void note(std::string const& what) const;
-
-  /// Notes how many training samples --on-failure has left out or replaced.
-  void note_unreadable(data::LoaderStats const& stats) const;
 
   /// Facts to print at the start.
   struct Beginning {

@@ -11,14 +11,6 @@ LOCKSTEP_INLINE void RunOutput::note(std::string const& what) const {
   std::fflush(stdout);
 }
 
-LOCKSTEP_INLINE void RunOutput::note_unreadable(data::LoaderStats const& stats) const {
-  auto const count = stats.skipped + stats.substituted;
-  if (count == 0) return;
-  note(std::to_string(count) + (count == 1 ? " sample was " : " samples were ") +
-       (stats.skipped > 0 ? "skipped" : "replaced") +
-       " by the loader of rank 0, the last one with the error: " + stats.last_failure);
-}
-
 LOCKSTEP_INLINE void RunOutput::announce(Beginning const& run) const {
   Index const batch = run.batch_size * options_.shards() / options_.all_devices();
   auto const* const most = batch == options_.batch_size ? "" : "up to ";  // batches by tokens

@@ -30,7 +30,8 @@ class ProgressBar final : public Observer {
   /// Prints a line with the epoch and describe(report).
   void evaluation(EvaluationReport const& report) override;
 
-  /// Says if the run ended early, and names parameters that no step used.
+  /// Says if the run ended early and how many training samples the loaders left out or replaced, and names parameters
+  /// that no step used.
   void finish(RunRecord const& record) override;
 
   /// Formats as "evaluation loss 0.2536, accuracy 0.9333 over 195 samples".

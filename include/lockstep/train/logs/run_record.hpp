@@ -76,6 +76,9 @@ struct RunRecord : parallel::DistributedOptions {
   double run_began = 0;               ///< Clock::seconds() at the start, as if the run had not paused before a resume
   double pass_began = 0;              ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
   double train_loss = 0;              ///< mean over the last epoch
+  Index skipped_samples = 0;   ///< left out by the loaders of all ranks since the last resume: data::OnFailure::skip
+  Index replaced_samples = 0;  ///< replaced by the loaders of all ranks since the last resume: OnFailure::substitute
+  std::string sample_failure;  ///< error of the last of these samples on this rank; empty if it had none
   std::vector<EvaluationReport> evaluations;  ///< all of the run, in order
   std::string gemm_algorithms;                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   optim::LossScaler::State loss_scale;        ///< at the end, with float16 activations

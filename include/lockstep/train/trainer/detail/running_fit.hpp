@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -192,6 +193,7 @@ class RunningFit {
   std::optional<Tracing> tracing_;  // constructed in begin
   StepReports reports_;
   LoadMeter load_;
+  Index skipped_ = 0, replaced_ = 0;  // by the loader, before the fit
   nn::Loss<HostSpace> epoch_loss_;
   bool is_first_step_ = true, has_learned_ = false;           // the first since the last resume
   double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // an epoch's seconds exclude evaluations

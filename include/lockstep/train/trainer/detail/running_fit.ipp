@@ -109,10 +109,11 @@ LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) 
   static_cast<void>(session_.take_phases());  // discards those of earlier steps
   static_cast<void>(session_.take_work());
   plan_.reserve(record_);
-  if (measures_load()) {
-    loader_.observe();
-    load_.begin(loader_.stats());
-  }
+  if (measures_load()) loader_.observe();
+  auto const loader = loader_.stats();
+  if (measures_load()) load_.begin(loader);
+  skipped_ = loader.skipped;
+  replaced_ = loader.substituted;
   for (auto* observer : options_.observers)
     observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by});
   tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
@@ -235,7 +236,14 @@ LOCKSTEP_COLD_INLINE RunRecord RunningFit::finish() {
   record_.phases = session_.take_phases();
   record_.work = session_.take_work();
   record_.gpu = session_.device_facts();
-  if (measures_load()) load_.end(record_.load, loader_.stats(), record_.threads);
+  auto const loader = loader_.stats();
+  if (measures_load()) load_.end(record_.load, loader, record_.threads);
+  std::array failed{static_cast<double>(loader.skipped - skipped_),
+                    static_cast<double>(loader.substituted - replaced_)};
+  if (failed[0] + failed[1] > 0) record_.sample_failure = loader.last_failure;
+  session_.all_reduce(failed);
+  record_.skipped_samples = static_cast<Index>(failed[0]);
+  record_.replaced_samples = static_cast<Index>(failed[1]);
   record_.loads = loads_of_ranks(session_, record_, rank_);
   // Last collective: after it a rank may exit, as the run is saved.
   record_.ranks = seconds_of_ranks(session_, record_, rank_);
