@@ -220,6 +220,12 @@ TEST_CASE("a predictor of a part loads it by name") {
   train::Predictor whole(Outer{}, outer);
   train::Predictor part(Model{}, outer, "inner.");
   CHECK(part.predict(batch.batch()).value(1, 1) == whole.predict(batch.batch()).value(1, 1));
+  lockstep_test::TemporaryFolder const folder;
+  outer.save(folder / "outer");
+  train::Predictor saved(Model{}, folder / "outer", "inner.");
+  CHECK(saved.predict(batch.batch()).value(1, 1) == whole.predict(batch.batch()).value(1, 1));
+  CHECK_THROWS_WITH_AS(train::Predictor(Model{}, folder / "outer", std::string("other.")),
+                       doctest::Contains("\"other.first.weight\""), DataError);
 }
 
 TEST_CASE("a concurrent call is refused, and does not affect the first one") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -63,6 +64,12 @@ class Predictor {
   /// @throws DataError if the file does not fit the model
   Predictor(Model model, std::string const& path, int threads = 1)
       : Predictor(std::move(model), path, NamesInFile{}, threads) {}
+  /// Loads a file of a model that contains this one, such as a decoder. Names in the file have the prefix `in_file`,
+  /// such as "decoder.". `threads` compute together.
+  /// @throws DataError if the file does not fit the model
+  template <std::convertible_to<std::string_view> Prefix>
+  Predictor(Model model, std::string const& path, Prefix const& in_file, int threads = 1)
+      : Predictor(std::move(model), path, NamesInFile{"", in_file}, threads) {}
   /// Loads a checkpoint.
   /// @throws DataError like above, and if `which` asks for averages and the file has none
   Predictor(Model model, std::string const& path, Parameters which, int threads = 1)
