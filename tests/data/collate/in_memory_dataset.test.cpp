@@ -48,9 +48,10 @@ TEST_CASE("another dataset is read once, in order") {
   CHECK(reads == 33);
 }
 
-TEST_CASE("an unreadable sample makes the constructor throw") {
+TEST_CASE("a sample that cannot be made makes the constructor throw, by its name") {
   int reads = 0;
-  CHECK_THROWS_AS((data::InMemoryDataset{Squares{41, &reads}}), std::runtime_error);
+  CHECK_THROWS_WITH_AS((data::InMemoryDataset{Squares{41, &reads}}),
+                       "InMemoryDataset: sample 40 cannot be made: broken", DataError);
 }
 
 TEST_CASE("the fingerprint changes with each value, length and place, for any sample type") {

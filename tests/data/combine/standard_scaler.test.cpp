@@ -5,11 +5,16 @@
 
 #include <array>
 #include <cmath>
+#include <exception>
+#include <functional>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/combine/hold_out.hpp>
 #include <lockstep/data/combine/transform.hpp>
@@ -98,6 +103,24 @@ TEST_CASE("samples that are not finite are named, and empty data is refused") {
                        DataError);
   CHECK_THROWS_WITH_AS(scaler_of(data::InMemoryDataset{std::vector<Run>{}}),
                        "StandardScaler: there are no samples to compute means and deviations of", DataError);
+}
+
+TEST_CASE("a sample that cannot be made is named, and refused memory is not its fault") {
+  struct Files {
+    std::function<Run()> read;
+    [[nodiscard]] Index size() const { return 2; }
+    [[nodiscard]] Run get(Index i) const { return i == 0 ? runs()[0] : read(); }
+    [[nodiscard]] std::string name(Index i) const { return "runs/" + std::to_string(i) + ".csv"; }
+  };
+  try {
+    static_cast<void>(scaler_of(Files{[]() -> Run { throw std::out_of_range("has no header"); }}));
+    FAIL("nothing was thrown");
+  } catch (DataError const& error) {
+    CHECK(std::string(error.what()) == "StandardScaler: sample 1 (runs/1.csv) cannot be made: has no header");
+    CHECK_THROWS_AS(std::rethrow_if_nested(error), std::out_of_range);
+  }
+  CHECK_THROWS_AS(scaler_of(Files{[]() -> Run { throw std::bad_alloc(); }}), std::bad_alloc);
+  CHECK_THROWS_WITH_AS(scaler_of(Files{[]() -> Run { throw OutOfMemoryError("full"); }}), "full", OutOfMemoryError);
 }
 
 TEST_CASE("a member or a channel that is not scaled is refused") {

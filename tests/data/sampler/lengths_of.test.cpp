@@ -51,3 +51,10 @@ TEST_CASE("lengths_of reads no sample of a dataset that knows its extents") {
   CHECK_THROWS_WITH_AS(static_cast<void>(data::lengths_of(Unread{Index{1} << 31}, &Clip::words)),
                        doctest::Contains("sample 2 has the length 2147483648, above"), DataError);
 }
+
+TEST_CASE("lengths_of names a sample that cannot be made") {
+  auto const refuse = [](Clip const&) -> Clip { throw std::runtime_error("no frames"); };
+  data::Transform const clips{data::InMemoryDataset{std::vector<Clip>(1)}, refuse};
+  CHECK_THROWS_WITH_AS(static_cast<void>(data::lengths_of(clips, &Clip::words)),
+                       "lengths_of: sample 0 cannot be made: no frames", DataError);
+}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/read_sample.hpp>
 #include <lockstep/data/detail/sample_hash.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -22,7 +23,7 @@ class InMemoryDataset {
   explicit InMemoryDataset(std::vector<Sample> samples)
       : samples_(std::make_shared<std::vector<Sample> const>(std::move(samples))) {}
 
-  /// Reads every sample of `dataset`, in order. @throws any exception of `dataset.get`
+  /// Reads every sample of `dataset`, in order.   @throws DataError for a sample that cannot be made, by its name
   template <class Source>
   requires(!std::derived_from<Source, InMemoryDataset> && Dataset<Source>)  // the first part keeps the concept from
                                                                             // depending on itself
@@ -48,7 +49,7 @@ class InMemoryDataset {
   static std::vector<Sample> read(Source const& dataset) {
     std::vector<Sample> samples;
     samples.reserve(static_cast<std::size_t>(dataset.size()));
-    for (Index i = 0; i < dataset.size(); ++i) samples.push_back(dataset.get(i));
+    for (Index i = 0; i < dataset.size(); ++i) samples.push_back(detail::read_sample("InMemoryDataset", dataset, i));
     return samples;
   }
 

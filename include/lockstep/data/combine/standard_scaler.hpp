@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/read_sample.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
@@ -73,7 +74,8 @@ class StandardScaler {
 
  public:
   /// Computes means and deviations of a dataset. Pass the training part only.
-  /// @throws DataError for a dataset without samples, and for a sample with an infinity or a NaN, by its name
+  /// @throws DataError for a dataset without samples, and for a sample that cannot be made or has an infinity or a
+  /// NaN, by its name
   template <Dataset Source>
   requires std::same_as<SampleOf<Source>, Sample>
   explicit StandardScaler(Source const& training, Members Sample::*... members) : members_(members...) {
@@ -82,7 +84,7 @@ class StandardScaler {
     Index const size = static_cast<Index>(training.size());
     if (size == 0) throw DataError("StandardScaler: there are no samples to compute means and deviations of");
     for (Index i = 0; i < size; ++i) {
-      auto const& sample = training.get(i);
+      auto const& sample = detail::read_sample("StandardScaler", training, i);
       each_member([&](auto member, std::size_t first) {
         detail::each_number(sample.*member, [&](auto const& number, std::size_t channel) {
           auto const x = static_cast<double>(number);

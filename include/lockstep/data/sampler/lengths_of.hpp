@@ -10,6 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/read_sample.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
@@ -18,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Returns the length of a vector or string of each sample, for LengthBucketedSampler and TokenBudgetSampler:
 /// `lengths_of(clips, &Clip::frames)`. Measure the dataset without its random augmentation, if that keeps lengths.
 /// @cost reads each sample once, unless the dataset has `extent(i)`
-/// @throws DataError for a length above 2^31 - 1, by the sample's name; what `get` throws
+/// @throws DataError for a length above 2^31 - 1, and for a sample that cannot be made, by its name
 template <Dataset Source, class Member>
 [[nodiscard]] std::vector<std::int32_t> lengths_of(Source const& dataset, Member SampleOf<Source>::*member) {
   using Sample = SampleOf<Source>;
@@ -34,7 +35,7 @@ template <Dataset Source, class Member>
       if constexpr (requires { dataset.extent(i); })
         return dataset.extent(i).lengths[at];
       else
-        return static_cast<Index>((dataset.get(i).*member).size());
+        return static_cast<Index>((detail::read_sample("lengths_of", dataset, i).*member).size());
     }();
     if (!std::in_range<std::int32_t>(length))
       throw DataError(detail::name_of(dataset, i) + " has the length " + std::to_string(length) +

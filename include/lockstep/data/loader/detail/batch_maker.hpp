@@ -13,6 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/out_of_memory.hpp>
+#include <lockstep/data/detail/read_sample.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/loader/detail/loader_checks.hpp>
 #include <lockstep/data/loader/detail/loader_job.hpp>

@@ -483,12 +483,7 @@ LOCKSTEP_INLINE void LoaderScheduler::rethrow(SlotProgress const& slot, ShardPro
   auto const who = row < 0 ? "DataLoader: the batch of " + at
                            : "DataLoader: " + name_of_sample(shard.indices[k]) + " (position " +
                                  std::to_string(shard.positions[k]) + " of " + at + ")";
-  auto const why = message_of(shard.failure.error);
-  try {
-    std::rethrow_exception(shard.failure.error);
-  } catch (...) {
-    std::throw_with_nested(DataError(who + " cannot be made: " + why));
-  }
+  rethrow_as_failure_of(who, shard.failure.error);
 }
 
 }}}  // namespace lockstep::data::detail

@@ -34,9 +34,6 @@ struct RowFailure {
   }
 };
 
-/// Returns the message of an exception.
-[[nodiscard]] std::string message_of(std::exception_ptr const& error);
-
 /// The rows that a micro-step's batch takes: positions first, first + stride, and so on.
 struct BatchRows {
   Index rows = 0, first = 0, stride = 0;

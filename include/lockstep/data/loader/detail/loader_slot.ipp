@@ -6,16 +6,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_COLD_INLINE std::string message_of(std::exception_ptr const& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (std::exception const& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception of unknown type was thrown";
-  }
-}
-
 LOCKSTEP_COLD_INLINE ShardProgress::ShardProgress(Index batch_size, memory::AnyHostResource memory, bool finishes)
     : slab(memory),
       position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
