@@ -289,17 +289,22 @@ TEST_CASE("invalid data and flags are refused in one sentence with exit code 2, 
   with(good.data() + "/test/y_test.txt", 1, "x\n", "y_test.txt:1: value 1: a finite number is expected");
 }
 
-TEST_CASE("--on-failure skip skips unreadable windows and reports their number") {
+TEST_CASE("--on-failure skip skips unreadable windows and lists those of all ranks") {
   Files const files;
   auto text = read_file(files.signals("body_acc_z"));
-  text.replace(text.find('.'), 1, "x");
+  std::size_t begin = 0;
+  for (int row = 0; row < 4; ++row, begin = text.find('\n', begin) + 1) text[text.find('.', begin)] = 'x';
   write_file(files.signals("body_acc_z"), text);
-  auto const outcome = run_example("activity_classification",
-                                   both(conv, {"--data", files.data(), "--epochs", "1", "--on-failure", "skip"}));
+  auto const outcome =
+      run_example("activity_classification",
+                  both(conv, {"--data", files.data(), "--epochs", "2", "--on-failure", "skip", "--nproc", "2"}));
   CAPTURE(outcome.err);
+  CAPTURE(outcome.out);
   CHECK(outcome.exit_code == 0);
-  CHECK(contains(outcome.out, "1 sample was skipped"));
-  CHECK(contains(outcome.out, "body_acc_z_train.txt:1: value 1: a finite number is expected"));
+  CHECK(contains(outcome.out, "note: 4 samples were skipped, 8 times in all:"));
+  for (int row = 1; row <= 4; ++row)
+    CHECK(contains(outcome.out,
+                   "body_acc_z_train.txt:" + std::to_string(row) + ": value 1: a finite number is expected"));
 }
 
 TEST_CASE("every command in docs/explanation/stories/activity-classification.md runs") {

@@ -41,6 +41,7 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/checkpoint/keep_best.hpp>
+#include <lockstep/train/detail/unreadable_samples.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/progress_bar.hpp>
@@ -219,7 +220,10 @@ class Training : public detail::Additions {
                               [&] { trainer.load(options_.init_from, init_names_); });
     if (options_.evaluate) {
       if (is_main_rank()) announce(trainer, loader);
-      if (evaluates_) detail::evaluate_alone(trainer, evaluation, is_main_rank());
+      if (evaluates_) {
+        detail::evaluate_alone(trainer, evaluation, is_main_rank());
+        note_unreadable(evaluation, trainer);
+      }
       then(trainer);
       return {};
     }
@@ -253,6 +257,7 @@ class Training : public detail::Additions {
     auto record = resumed(fit, [&] { return trainer.fit(loader, evaluation, fit); });
     bool const was_complete = output_.print_end(record);
     if (logs) logs->note_removed();
+    note_unreadable(evaluation, trainer);
     if (record.stopped) note_stop();
     if (trace && !was_complete) write_trace(*trace, trainer);
     if (best && !was_complete && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
@@ -265,6 +270,23 @@ class Training : public detail::Additions {
     if (!record.stopped) then(trainer);
     if (!record.stopped && output_.saves()) output_.add_final(final_metrics_);
     return record;
+  }
+
+  /// Notes the samples that the evaluation's loaders of all ranks have left out. The progress display does the same for
+  /// training.   @collective
+  template <class Evaluation, class Trainer>
+  void note_unreadable(Evaluation const& evaluation, Trainer& trainer) const {
+    train::detail::each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
+      if constexpr (requires { each.loader.options().on_failure; }) {
+        if (each.loader.options().on_failure == data::OnFailure::raise) return;
+        train::detail::UnreadableSamples unreadable;
+        auto const stats = each.loader.stats();
+        auto const mine = unreadable.packed(stats.skipped, stats.substituted, stats.failures);
+        for (int rank = 0; rank < trainer.ranks(); ++rank) unreadable.add(trainer.broadcast(mine, rank));
+        auto const name = prefix.empty() ? "" : " \"" + prefix.substr(0, prefix.size() - 1) + '"';
+        if (auto const text = unreadable.note(" of the evaluation" + name); !text.empty()) output_.note(text);
+      }
+    });
   }
 
   /// Returns f(), which resumes from the checkpoint of `fit`, if any.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/core/error.hpp>
 
 using namespace lockstep;
 

@@ -259,6 +259,31 @@ TEST_CASE("failures are counted, and the latest is reported by name") {
   }
 }
 
+TEST_CASE("each failed sample is listed once, up to a limit") {
+  data::DataLoader few{Breaking{20},
+                       data::SequentialSampler{},
+                       data::PadCollate{},
+                       {.batch_size = 5, .on_failure = data::OnFailure::skip}};
+  few.start({}, 0, 0, 3);
+  for (int step = 0; step < 12; ++step) static_cast<void>(few.next());
+  auto const stats = few.stats();
+  CHECK(stats.skipped == 6);
+  REQUIRE(stats.failures.size() == 2);
+  for (auto const& failure : stats.failures) {
+    CAPTURE(failure.reason);
+    CHECK(failure.reason.rfind("sample " + std::to_string(failure.sample) + " (clips/", 0) == 0);
+    CHECK(failure.reason.find("file is gone") != std::string::npos);
+  }
+  data::DataLoader many{Breaking{2000},
+                        data::SequentialSampler{},
+                        data::PadCollate{},
+                        {.batch_size = 2000, .on_failure = data::OnFailure::skip}};
+  many.start({}, 0, 0, 1);
+  static_cast<void>(many.next());
+  CHECK(many.stats().skipped > Index{data::LoaderStats::most_failures});
+  CHECK(many.stats().failures.size() == data::LoaderStats::most_failures);
+}
+
 TEST_CASE("if all samples fail, skipping gives empty batches and substituting gives up") {
   struct Nothing : Breaking {
     Sample get(Index) const { throw std::runtime_error("no disk"); }

@@ -80,15 +80,12 @@ TEST_CASE("parameters that no step used are named at the end") {
   CHECK(text.ends_with("\nnote: no step used these parameters, which have not learned: head.weight, head.bias\n"));
 }
 
-TEST_CASE("samples that the loaders skipped or replaced are counted at the end, with the last error") {
-  auto const note = [](Index skipped, Index replaced, int ranks, std::string failure) {
+TEST_CASE("samples that the loaders skipped or replaced are listed at the end") {
+  auto const printed = [](std::string unreadable) {
     std::FILE* file = std::tmpfile();
     REQUIRE(file != nullptr);
     train::RunRecord record;
-    record.skipped_samples = skipped;
-    record.replaced_samples = replaced;
-    record.world_size = ranks;
-    record.sample_failure = std::move(failure);
+    record.unreadable_samples = std::move(unreadable);
     train::ProgressBar(file).finish(record);
     std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
     std::rewind(file);
@@ -96,10 +93,8 @@ TEST_CASE("samples that the loaders skipped or replaced are counted at the end, 
     std::fclose(file);
     return text;
   };
-  CHECK(note(0, 0, 1, "").empty());
-  CHECK(note(1, 0, 1, "a.ppm is empty") ==
-        "note: 1 sample was skipped by the loader, the last one with the error: a.ppm is empty\n");
-  CHECK(note(0, 3, 2, "") == "note: 3 samples were replaced by the loaders of all ranks\n");
+  CHECK(printed("").empty());
+  CHECK(printed("1 sample was skipped:\n  a.ppm is empty") == "note: 1 sample was skipped:\n  a.ppm is empty\n");
 }
 
 TEST_CASE("a run that ends early reports its best evaluation") {

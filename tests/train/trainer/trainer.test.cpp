@@ -247,7 +247,9 @@ TEST_CASE("each fit's record counts the samples that the loaders of all ranks sk
         auto const record = trainer.fit(loader, {});
         CHECK(record.skipped_samples == (on_failure == data::OnFailure::skip ? 14 : 0));
         CHECK(record.replaced_samples == (on_failure == data::OnFailure::skip ? 0 : 14));
-        CHECK(record.sample_failure.find("it is broken") != std::string::npos);
+        CHECK(record.unreadable_samples.starts_with(
+            on_failure == data::OnFailure::skip ? "14 samples were skipped:\n" : "14 samples were replaced:\n"));
+        CHECK(record.unreadable_samples.find("it is broken") != std::string::npos);
       }
     };
     check(parallel::SingleDevice{});
@@ -261,7 +263,7 @@ TEST_CASE("each fit's record counts the samples that the loaders of all ranks sk
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{}};
   auto const record = trainer.fit(whole, {});
   CHECK(record.skipped_samples + record.replaced_samples == 0);
-  CHECK(record.sample_failure.empty());
+  CHECK(record.unreadable_samples.empty());
 }
 
 namespace {

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <lockstep/core/index.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
+
+/// A sample that a DataLoader skipped or replaced.
+struct SampleFailure {
+  Index sample = 0;         ///< its index in the dataset
+  std::string reason = {};  ///< its name, and the message of the exception
+};
 
 /// Counters and times of a DataLoader since its construction, to find whether training or data loading is the
 /// bottleneck.
@@ -29,6 +37,9 @@ struct LoaderStats {
   Index looks = 0;                ///< looks at workers in the middle of reading, taken while `next` waited for a batch
   Index locked = 0;               ///< looks that found the worker waiting for a lock
   std::string last_failure = {};  ///< reason for the latest skipped or replaced sample
+  std::vector<SampleFailure> failures = {};  ///< the first `most_failures` skipped or replaced samples, each once
+
+  static constexpr std::size_t most_failures = 100;  ///< largest number of `failures`
 
   /// Returns the time in which workers read, planned, wrote and finished batches, sum over all workers.
   [[nodiscard]] double busy_seconds() const noexcept;

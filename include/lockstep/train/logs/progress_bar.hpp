@@ -30,7 +30,7 @@ class ProgressBar final : public Observer {
   /// Prints a line with the epoch and describe(report).
   void evaluation(EvaluationReport const& report) override;
 
-  /// Says if the run ended early and how many training samples the loaders left out or replaced, and names parameters
+  /// Says if the run ended early, lists training samples that the loaders left out or replaced, and names parameters
   /// that no step used.
   void finish(RunRecord const& record) override;
 

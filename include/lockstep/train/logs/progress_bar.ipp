@@ -54,12 +54,8 @@ LOCKSTEP_COLD_INLINE void ProgressBar::finish(RunRecord const& record) {
                  static_cast<long long>(best_epoch));
     std::fflush(out_);
   }
-  if (auto const count = record.skipped_samples + record.replaced_samples; count > 0) {
-    auto const last = record.sample_failure.empty() ? "" : ", the last one with the error: " + record.sample_failure;
-    std::fprintf(out_, "%snote: %lld sample%s %s by the loader%s%s\n", terminal_ ? "\r\x1b[K" : "",
-                 static_cast<long long>(count), count == 1 ? " was" : "s were",
-                 record.skipped_samples > 0 ? "skipped" : "replaced", record.world_size > 1 ? "s of all ranks" : "",
-                 last.c_str());
+  if (!record.unreadable_samples.empty()) {
+    std::fprintf(out_, "%snote: %s\n", terminal_ ? "\r\x1b[K" : "", record.unreadable_samples.c_str());
     std::fflush(out_);
   }
   std::string names;

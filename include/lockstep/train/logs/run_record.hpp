@@ -78,7 +78,7 @@ struct RunRecord : parallel::DistributedOptions {
   double train_loss = 0;              ///< mean over the last epoch
   Index skipped_samples = 0;   ///< left out by the loaders of all ranks since the last resume: data::OnFailure::skip
   Index replaced_samples = 0;  ///< replaced by the loaders of all ranks since the last resume: OnFailure::substitute
-  std::string sample_failure;  ///< error of the last of these samples on this rank; empty if it had none
+  std::string unreadable_samples;  ///< list of these samples of all ranks, each once, with errors; empty if none
   std::vector<EvaluationReport> evaluations;  ///< all of the run, in order
   std::string gemm_algorithms;                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   optim::LossScaler::State loss_scale;        ///< at the end, with float16 activations

@@ -73,7 +73,7 @@ struct BatchMaker {
             continue;
           }
           if (!can_handle_failure(job)) throw;
-          job.last_failure = failure_of(shard, row, std::current_exception());
+          job.failures.push_back(failure_of(shard, row, std::current_exception()));
           job.failed.push_back(row);
         }
       }
@@ -123,8 +123,9 @@ struct BatchMaker {
     return on_failure == OnFailure::skip ||
            (on_failure == OnFailure::substitute && job.phase == Phase::write && job.shard->restarts < max_substitutes);
   }
-  [[nodiscard]] std::string failure_of(ShardProgress const& shard, Index row, std::exception_ptr const& error) const {
-    return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + message_of(error);
+  [[nodiscard]] SampleFailure failure_of(ShardProgress const& shard, Index row, std::exception_ptr const& error) const {
+    auto const index = shard.indices[static_cast<std::size_t>(row)];
+    return {index, name_of(dataset, index) + ": " + message_of(error)};
   }
 
   /// Chooses the samples of the job's rows.
@@ -176,7 +177,7 @@ struct BatchMaker {
         throw;
       } catch (...) {
         if (on_failure != OnFailure::substitute || attempt == max_substitutes) throw;
-        job.last_failure = failure_of(shard, row, std::current_exception());
+        job.failures.push_back(failure_of(shard, row, std::current_exception()));
       }
       substitute(job, row, attempt);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
-#include <string>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/loader/detail/loader_slot.hpp>
+#include <lockstep/data/loader/loader_stats.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -20,7 +20,7 @@ struct LoaderJob {
   std::vector<Index> failed{};  // rows to skip or to substitute
   Index missing = 0;            // failed rows whose samples do not exist
   Index substituted = 0;        // samples replaced for the first time
-  std::string last_failure{};
+  std::vector<SampleFailure> failures{};
 };
 
 /// State of a thread that makes batches, or of the caller of `next` if there are no threads.

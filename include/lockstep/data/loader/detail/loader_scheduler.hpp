@@ -86,6 +86,7 @@ class LoaderScheduler {
   [[nodiscard]] LoaderJob claim() noexcept;
   [[nodiscard]] Index run_length(Index rows) const noexcept;
   void finish(LoaderJob& job);
+  [[gnu::cold]] void count(SampleFailure const& failure);
   [[nodiscard]] std::vector<std::shared_ptr<SlotProgress>>::iterator owner(SlotProgress const* slot) noexcept;
   [[nodiscard]] SlotProgress* deliverable() const noexcept;
   void wait_ready(std::unique_lock<std::mutex>& lock);

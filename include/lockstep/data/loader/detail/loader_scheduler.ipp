@@ -290,7 +290,7 @@ LOCKSTEP_INLINE void LoaderScheduler::finish(LoaderJob& job) {
   shard.failed.insert(shard.failed.end(), job.failed.begin(), job.failed.end());
   shard.missing += job.missing;
   stats_.substituted += job.substituted;
-  if (!job.last_failure.empty()) stats_.last_failure = std::move(job.last_failure);
+  for (auto const& failure : job.failures) count(failure);
   shard.finished += job.end - job.begin;
   if (job.phase == Phase::plan || job.phase == Phase::finish) count_bytes(job);
   if (shard.finished != shard.total()) return;
@@ -303,6 +303,14 @@ LOCKSTEP_INLINE void LoaderScheduler::finish(LoaderJob& job) {
   job.slot->first_claimable = std::min(job.slot->first_claimable, job.slot->place(shard));
   if (shard.phase == Phase::write || shard.restarts > 0) work_.notify_all();
   if (shard.phase == Phase::done && --job.slot->unfinished == 0) ready_.notify_all();
+}
+
+LOCKSTEP_INLINE void LoaderScheduler::count(SampleFailure const& failure) {
+  stats_.last_failure = failure.reason;
+  auto& known = stats_.failures;
+  bool const is_new =
+      std::none_of(known.begin(), known.end(), [&](auto const& each) { return each.sample == failure.sample; });
+  if (is_new && known.size() < LoaderStats::most_failures) known.push_back(failure);
 }
 
 LOCKSTEP_INLINE std::vector<std::shared_ptr<SlotProgress>>::iterator LoaderScheduler::owner(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
@@ -173,6 +173,8 @@ class RunningFit {
   RunRecord finish();
 
  private:
+  /// Records the samples that the loaders of all ranks skipped or replaced in this fit.   @collective
+  void record_unreadable(data::LoaderStats const& loader);
   /// Returns whether this thread computes on the host. Several devices have threads of their own.
   [[nodiscard]] bool measures_load() const noexcept { return session_.kind().on_host && record_.devices == 1; }
 

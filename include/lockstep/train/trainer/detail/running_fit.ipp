@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+
+#include <lockstep/train/detail/unreadable_samples.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -232,18 +235,29 @@ LOCKSTEP_INLINE void RunningFit::end_step() {
   }
 }
 
+LOCKSTEP_COLD_INLINE void RunningFit::record_unreadable(data::LoaderStats const& loader) {
+  auto const skipped = loader.skipped - skipped_, replaced = loader.substituted - replaced_;
+  std::array counts{static_cast<double>(skipped), static_cast<double>(replaced)};
+  session_.all_reduce(counts);
+  record_.skipped_samples = static_cast<Index>(counts[0]);
+  record_.replaced_samples = static_cast<Index>(counts[1]);
+  if (counts[0] + counts[1] == 0) return;
+  UnreadableSamples unreadable;
+  for (int rank = 0; rank < record_.world_size; ++rank) {
+    auto samples = unreadable.packed(skipped, replaced, loader.failures);
+    session_.broadcast(samples, rank);
+    unreadable.add(samples);
+  }
+  record_.unreadable_samples = unreadable.note();
+}
+
 LOCKSTEP_COLD_INLINE RunRecord RunningFit::finish() {
   record_.phases = session_.take_phases();
   record_.work = session_.take_work();
   record_.gpu = session_.device_facts();
   auto const loader = loader_.stats();
   if (measures_load()) load_.end(record_.load, loader, record_.threads);
-  std::array failed{static_cast<double>(loader.skipped - skipped_),
-                    static_cast<double>(loader.substituted - replaced_)};
-  if (failed[0] + failed[1] > 0) record_.sample_failure = loader.last_failure;
-  session_.all_reduce(failed);
-  record_.skipped_samples = static_cast<Index>(failed[0]);
-  record_.replaced_samples = static_cast<Index>(failed[1]);
+  record_unreadable(loader);
   record_.loads = loads_of_ranks(session_, record_, rank_);
   // Last collective: after it a rank may exit, as the run is saved.
   record_.ranks = seconds_of_ranks(session_, record_, rank_);
