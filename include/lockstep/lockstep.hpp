@@ -323,6 +323,7 @@
 #include <lockstep/train/logs/progress_bar.hpp>
 #include <lockstep/train/logs/run_json.hpp>
 #include <lockstep/train/logs/run_record.hpp>
+#include <lockstep/train/logs/unreadable_samples.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/metrics/auc.hpp>
 #include <lockstep/train/metrics/average_precision.hpp>

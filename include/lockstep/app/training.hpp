@@ -41,10 +41,10 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/checkpoint/keep_best.hpp>
-#include <lockstep/train/detail/unreadable_samples.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/progress_bar.hpp>
+#include <lockstep/train/logs/unreadable_samples.hpp>
 #include <lockstep/train/trace/trace.hpp>
 #include <lockstep/train/trace/trace_file.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
@@ -279,7 +279,7 @@ class Training : public detail::Additions {
     train::detail::each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
       if constexpr (requires { each.loader.options().on_failure; }) {
         if (each.loader.options().on_failure == data::OnFailure::raise) return;
-        train::detail::UnreadableSamples unreadable;
+        train::UnreadableSamples unreadable;
         auto const stats = each.loader.stats();
         auto const mine = unreadable.packed(stats.skipped, stats.substituted, stats.failures);
         for (int rank = 0; rank < trainer.ranks(); ++rank) unreadable.add(trainer.broadcast(mine, rank));

@@ -6,7 +6,6 @@
 #include <lockstep/train/detail/single_fit_guard.ipp>
 #include <lockstep/train/detail/single_thread_guard.ipp>
 #include <lockstep/train/detail/sorted_rows.ipp>
-#include <lockstep/train/detail/unreadable_samples.ipp>
 #include <lockstep/train/metrics/best_evaluation.ipp>
 #include <lockstep/train/metrics/bleu.ipp>
 #include <lockstep/train/metrics/chrf.ipp>

@@ -11,6 +11,7 @@
 #include <lockstep/train/logs/progress_bar.ipp>
 #include <lockstep/train/logs/run_json.ipp>
 #include <lockstep/train/logs/run_record.ipp>
+#include <lockstep/train/logs/unreadable_samples.ipp>
 #include <lockstep/train/trace/detail/named_spans.ipp>
 #include <lockstep/train/trace/detail/trace_events.ipp>
 #include <lockstep/train/trace/layer_times.ipp>

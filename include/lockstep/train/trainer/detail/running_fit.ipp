@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include <lockstep/train/detail/unreadable_samples.hpp>
+#include <lockstep/train/logs/unreadable_samples.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstddef>
 
-#include <lockstep/train/detail/unreadable_samples.hpp>
+#include <lockstep/train/logs/unreadable_samples.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 // Fields that end with a zero byte: skipped, replaced, then the number and the reason of each sample.
 LOCKSTEP_COLD_INLINE std::string UnreadableSamples::packed(Index skipped, Index replaced,

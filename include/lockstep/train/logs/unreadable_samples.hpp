@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The samples that the loaders of all ranks have left out or replaced. Ranks read other samples in each epoch, so two
 /// of them may have met one sample.
@@ -31,5 +31,5 @@ class UnreadableSamples {
 }}}  // namespace lockstep::app::detail
 
 #if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/train/detail/unreadable_samples.ipp>
+#include <lockstep/train/logs/unreadable_samples.ipp>
 #endif

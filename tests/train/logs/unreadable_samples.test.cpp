@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/train/detail/unreadable_samples.hpp>
+#include <lockstep/train/logs/unreadable_samples.hpp>
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 using namespace lockstep;
-using train::detail::UnreadableSamples;
+using train::UnreadableSamples;
 
 namespace {
 
