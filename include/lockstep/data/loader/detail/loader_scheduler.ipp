@@ -16,6 +16,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/core/start_thread.hpp>
+#include <lockstep/data/detail/read_sample.hpp>
 #include <lockstep/data/loader/detail/loader_scheduler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
