@@ -7,6 +7,7 @@
 
 #include <lockstep/core/thread_pool.hpp>
 
+#include "kernel/convolution/resampling_cases.hpp"
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
 
@@ -30,45 +31,29 @@ TEST_CASE("each mode of padding continues an axis by its rule") {
 
 TEST_CASE_TEMPLATE("padding copies values, whose gradients are summed", T, float, double) {
   using Kernel = kernel::Pad<HostSpace>;
-  for (auto mode : {PadMode::circular, PadMode::reflect, PadMode::replicate})
-    for (PadShape s : {PadShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}, .before = {0, 9, 1}},
-                       {.rows = 2, .extent = {1, 1, 5}, .before = {0, 0, 4}, .after = {0, 0, 1}},
-                       {.rows = 2, .channels = 17, .extent = {2, 3, 4}, .before = {1, 0, 2}, .after = {1, 2, 3}}}) {
-      s.mode = mode;
-      auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
-      auto const x = values<T>(in, 1), dy = values<T>(out, 2), start = values<T>(in, 3);
-      std::vector<T> expected(static_cast<std::size_t>(out)), sums(static_cast<std::size_t>(in));
-      auto const to = s.result();
-      std::size_t i = 0;
-      for (Index row = 0; row < s.rows; ++row)
-        for (Index d = 0; d < to[0]; ++d)
-          for (Index h = 0; h < to[1]; ++h)
-            for (Index w = 0; w < to[2]; ++w)
-              for (Index c = 0; c < s.channels; ++c, ++i) {
-                auto const from = ((row * s.extent[0] + s.source(0, d)) * s.extent[1] + s.source(1, h)) * s.extent[2] +
-                                  s.source(2, w);
-                auto const at = static_cast<std::size_t>(from * s.channels + c);
-                expected[i] = x[at];
-                sums[at] += dy[i];
-              }
-      std::vector<T> first;
-      for (int threads : {1, 3}) {
-        ThreadPool pool(threads);
-        memory::Stream<HostSpace> const stream(pool);
-        std::vector<T> y(expected.size());
-        auto dx = start, added = start;
-        Kernel::forward<T>(stream, s, view(x, in), view(y, out));
-        Kernel::backward<T>(stream, s, view(dy, out), view(dx, in), Write::overwrite);
-        Kernel::backward<T>(stream, s, view(dy, out), view(added, in), Write::add);
-        CHECK(y == expected);
-        for (std::size_t k = 0; k < dx.size(); ++k) {
-          CHECK(dx[k] == doctest::Approx(sums[k]).epsilon(1e-5));
-          CHECK(added[k] == doctest::Approx(start[k] + sums[k]).epsilon(1e-5));
-        }
-        if (threads == 1) first = dx;
-        CHECK(dx == first);
+  for (PadShape const& s : resampling_cases::pad_shapes()) {
+    auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
+    auto const x = values<T>(in, 1), dy = values<T>(out, 2), start = values<T>(in, 3);
+    auto const [expected, sums] =
+        resampling_cases::copies(s, x, dy, [&](std::size_t axis, Index at) { return s.source(axis, at); });
+    std::vector<T> first;
+    for (int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      memory::Stream<HostSpace> const stream(pool);
+      std::vector<T> y(expected.size());
+      auto dx = start, added = start;
+      Kernel::forward<T>(stream, s, view(x, in), view(y, out));
+      Kernel::backward<T>(stream, s, view(dy, out), view(dx, in), Write::overwrite);
+      Kernel::backward<T>(stream, s, view(dy, out), view(added, in), Write::add);
+      CHECK(y == expected);
+      for (std::size_t k = 0; k < dx.size(); ++k) {
+        CHECK(dx[k] == doctest::Approx(sums[k]).epsilon(1e-5));
+        CHECK(added[k] == doctest::Approx(start[k] + sums[k]).epsilon(1e-5));
       }
+      if (threads == 1) first = dx;
+      CHECK(dx == first);
     }
+  }
 }
 
 TEST_CASE("padding beyond the values of an axis is refused") {

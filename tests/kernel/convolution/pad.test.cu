@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "kernel/convolution/resampling_cases.hpp"
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
 #include "memory/device.hpp"
@@ -21,24 +22,20 @@ TEST_CASE_TEMPLATE("padding on CUDA has the host's bits", T, float, double) {
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;
-  for (auto mode : {PadMode::circular, PadMode::reflect, PadMode::replicate})
-    for (PadShape s : {PadShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}, .before = {0, 9, 1}},
-                       {.rows = 2, .extent = {1, 1, 5}, .before = {0, 0, 4}, .after = {0, 0, 1}},
-                       {.rows = 2, .channels = 17, .extent = {2, 3, 4}, .before = {1, 0, 2}, .after = {1, 2, 3}}})
-      for (auto write : {Write::overwrite, Write::add}) {
-        s.mode = mode;
-        auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
-        auto const x = values<T>(in, 1), dy = values<T>(out, 2);
-        std::vector<T> y(static_cast<std::size_t>(out));
-        auto dx = values<T>(in, 3);
-        OnDevice<T> const device_x(x), device_dy(dy), device_y(y), device_dx(dx);
-        Host::forward<T>(host, s, view(x, in), view(y, out));
-        Host::backward<T>(host, s, view(dy, out), view(dx, in), write);
-        Cuda::forward<T>(stream.view(), s, device_x.view(in), device_y.view(out));
-        Cuda::backward<T>(stream.view(), s, device_dy.view(out), device_dx.view(in), write);
-        CHECK(device_y.values() == y);
-        CHECK(device_dx.values() == dx);
-      }
+  for (PadShape const& s : resampling_cases::pad_shapes())
+    for (auto write : {Write::overwrite, Write::add}) {
+      auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
+      auto const x = values<T>(in, 1), dy = values<T>(out, 2);
+      std::vector<T> y(static_cast<std::size_t>(out));
+      auto dx = values<T>(in, 3);
+      OnDevice<T> const device_x(x), device_dy(dy), device_y(y), device_dx(dx);
+      Host::forward<T>(host, s, view(x, in), view(y, out));
+      Host::backward<T>(host, s, view(dy, out), view(dx, in), write);
+      Cuda::forward<T>(stream.view(), s, device_x.view(in), device_y.view(out));
+      Cuda::backward<T>(stream.view(), s, device_dy.view(out), device_dx.view(in), write);
+      CHECK(device_y.values() == y);
+      CHECK(device_dx.values() == dx);
+    }
 }
 
 TEST_CASE("padding beyond an axis is refused on CUDA, too") {

@@ -10,6 +10,7 @@
 
 #include <lockstep/core/thread_pool.hpp>
 
+#include "kernel/convolution/resampling_cases.hpp"
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
 
@@ -19,25 +20,11 @@ using lockstep_test::view;
 
 TEST_CASE_TEMPLATE("positions become blocks, whose gradients are summed", T, float, double) {
   using Kernel = kernel::Upsample<HostSpace>;
-  for (kernel::UpsampleShape const& s : {kernel::UpsampleShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}},
-                                         {.rows = 2, .channels = 1, .extent = {1, 1, 5}, .factor = {1, 1, 3}},
-                                         {.rows = 3, .channels = 17, .extent = {2, 3, 4}, .factor = {3, 1, 2}}}) {
+  for (kernel::UpsampleShape const& s : resampling_cases::upsample_shapes()) {
     auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
     auto const x = values<T>(in, 1), dy = values<T>(out, 2), start = values<T>(in, 3);
-    std::vector<T> expected(static_cast<std::size_t>(out)), sums(static_cast<std::size_t>(in));
-    auto const to = s.result();
-    std::size_t i = 0;
-    for (Index row = 0; row < s.rows; ++row)
-      for (Index d = 0; d < to[0]; ++d)
-        for (Index h = 0; h < to[1]; ++h)
-          for (Index w = 0; w < to[2]; ++w)
-            for (Index c = 0; c < s.channels; ++c, ++i) {
-              auto const from = ((row * s.extent[0] + d / s.factor[0]) * s.extent[1] + h / s.factor[1]) * s.extent[2] +
-                                w / s.factor[2];
-              auto const at = static_cast<std::size_t>(from * s.channels + c);
-              expected[i] = x[at];
-              sums[at] += dy[i];
-            }
+    auto const [expected, sums] =
+        resampling_cases::copies(s, x, dy, [&](std::size_t axis, Index at) { return at / s.factor[axis]; });
     for (int threads : {1, 3}) {
       ThreadPool pool(threads);
       memory::Stream<HostSpace> const stream(pool);
@@ -70,9 +57,7 @@ TEST_CASE("linear upsampling interpolates between centers, and is constant beyon
 
 TEST_CASE_TEMPLATE("linear upsampling is the product of its axes, and its gradient the adjoint", T, float, double) {
   using Kernel = kernel::Upsample<HostSpace>;
-  for (kernel::UpsampleShape const& s : {kernel::UpsampleShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}},
-                                         {.rows = 2, .channels = 1, .extent = {1, 1, 5}, .factor = {1, 1, 3}},
-                                         {.rows = 2, .channels = 17, .extent = {2, 3, 4}, .factor = {3, 1, 2}}}) {
+  for (kernel::UpsampleShape const& s : resampling_cases::upsample_shapes()) {
     auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
     auto const x = values<T>(in, 1), dy = values<T>(out, 2), start = values<T>(in, 3);
     std::vector<double> expected(static_cast<std::size_t>(out)), sums(static_cast<std::size_t>(in));

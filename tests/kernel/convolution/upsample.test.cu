@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "kernel/convolution/resampling_cases.hpp"
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
 #include "memory/device.hpp"
@@ -19,9 +20,7 @@ TEST_CASE_TEMPLATE("nearest and linear upsampling on CUDA have the host's bits",
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;
-  for (kernel::UpsampleShape const& s : {kernel::UpsampleShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}},
-                                         {.rows = 2, .channels = 1, .extent = {1, 1, 5}, .factor = {1, 1, 3}},
-                                         {.rows = 3, .channels = 17, .extent = {2, 3, 4}, .factor = {3, 1, 2}}})
+  for (kernel::UpsampleShape const& s : resampling_cases::upsample_shapes())
     for (auto write : {Write::overwrite, Write::add}) {
       auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
       auto const x = values<T>(in, 1), dy = values<T>(out, 2);
