@@ -84,6 +84,20 @@ TEST_CASE("samples that change from one read to the next are not compared") {
   CHECK(data::sample_hashes(Made{20, [&](Sample& sample, Index) { sample.label = ++reads; }}).empty());
 }
 
+TEST_CASE("samples in memory are read once, and others twice") {
+  struct Counted {
+    std::atomic<int>& reads;
+    Sample sample{};
+    Index size() const { return 20; }
+    Sample const& get(Index) const noexcept { return ++reads, sample; }
+  };
+  std::atomic<int> held = 0, made = 0;
+  CHECK(data::sample_hashes(Counted{held}).size() == 8);
+  CHECK(held == 8);
+  CHECK(data::sample_hashes(Made{20, [&](Sample&, Index) { ++made; }}).size() == 8);
+  CHECK(made == 16);
+}
+
 TEST_CASE("an unreadable sample and all others keep their places") {
   auto const hashes = data::sample_hashes(Made{8, [](Sample&, Index i) {
                                                  if (i == 3) throw std::runtime_error("the file is damaged");

@@ -27,13 +27,17 @@ struct SampleHash {
 
 namespace detail {
 
+/// Whether `get` returns a reference.
+template <class Source>
+inline constexpr bool gets_by_reference = std::is_reference_v<decltype(std::declval<Source const&>().get(Index{}))>;
+
 /// Returns the hash of a sample.
 template <class Source>
 [[nodiscard]] std::uint64_t hash_of(SampleReader<Source>& reader, Index index) {
   using Sample = SampleOf<Source>;
   if constexpr (!HasContent<Sample>)
     return 0;
-  else if constexpr (std::is_reference_v<decltype(std::declval<Source const&>().get(Index{}))>)
+  else if constexpr (gets_by_reference<Source>)
     return hash_on(0, reader.get(index));
   else
     return hash_labels_on(0, reader.get(index));
@@ -46,16 +50,17 @@ template <class Source>
 
 }  // namespace detail
 
-/// Returns names and hashes of up to 8 samples, spread over the dataset, for a comparison between ranks. Reads each of
-/// them twice. A hash covers every byte of a sample that `get` returns by reference. Other samples may be decoded, with
-/// other rounding on another host: only their integers, strings and lengths count. A sample that throws is
-/// "unreadable". Empty for a stream, and if a second read gives another sample.
+/// Returns names and hashes of up to 8 samples, spread over the dataset, for a comparison between ranks. A hash covers
+/// every byte of a sample that `get` returns by reference. Other samples may be decoded, with other rounding on another
+/// host: only their integers, strings and lengths count. A sample that throws is "unreadable". Reads each sample twice,
+/// unless `get` returns a reference and is noexcept. Empty for a stream, and if a second read gives another sample.
 template <Dataset Source>
 [[nodiscard, gnu::cold]] std::vector<SampleHash> sample_hashes([[maybe_unused]] Source const& dataset) {
   std::vector<SampleHash> out;
   if constexpr (detail::RandomAccess<Source> && (detail::HasContent<SampleOf<Source>> || NamesSamples<Source>)) {
     auto const size = static_cast<Index>(dataset.size()), count = std::min<Index>(size, 8);
     if (count == 0) return out;
+    constexpr bool is_in_memory = detail::gets_by_reference<Source>&& noexcept(dataset.get(Index{}));
     detail::SampleReader<Source> reader(dataset);
     for (Index i = 0; i < count; ++i) {
       Index const index = i * (size - 1) / std::max<Index>(count - 1, 1);
@@ -63,7 +68,7 @@ template <Dataset Source>
       try {
         if constexpr (NamesSamples<Source>) sample.content = detail::without_folder(dataset.name(index)) + " ";
         auto const hash = detail::hash_of(reader, index);
-        if (detail::hash_of(reader, index) != hash) return {};
+        if (!is_in_memory && detail::hash_of(reader, index) != hash) return {};
         sample.content += hexadecimal(hash);
       } catch (std::exception const&) {  // the loader reports it, if a rank comes to this sample
         sample.content = "unreadable";
