@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/combine/cache.hpp>
@@ -305,7 +306,8 @@ TEST_CASE("a failing sample is reported at its batch by name, and the loader con
           auto const index = step == 1 ? 5 : 17;
           auto const message = "sample " + std::to_string(index) + " (position " + std::to_string(index) +
                                " of epoch " + std::to_string(epoch) + ", step " + std::to_string(step) +
-                               ") cannot be made: file is gone";
+                               ") cannot be made: file is gone; to train without such samples, set on_failure "
+                               "(--on-failure) to skip";
           try {
             static_cast<void>(loader.next());
             FAIL("no exception");
@@ -390,6 +392,18 @@ TEST_CASE("a failing collate is reported as the batch's failure") {
   loader.start({}, 0, 0, 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
                        doctest::Contains("the batch of epoch 0, step 0 cannot be made: PadCollate"), DataError);
+}
+
+TEST_CASE("a failure that on_failure cannot handle does not name it") {
+  struct NoMemory {
+    Index size() const { return 4; }
+    Sample get(Index) const { throw OutOfMemoryError("no memory for the file"); }
+  };
+  data::DataLoader loader{NoMemory{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+  loader.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
+                       "DataLoader: sample 0 (position 0 of epoch 0, step 0) cannot be made: no memory for the file",
+                       DataError);
 }
 
 TEST_CASE("held batches do not change during later batches, a new start and the loader's destruction") {

@@ -316,8 +316,10 @@ TEST_CASE("a failure's message has the sample's name and its position in the ord
   REQUIRE(number != place);
   data::DataLoader loader{Breaking{}, sampler, data::PadCollate{}, {.batch_size = 60}};
   loader.start({}, 0, 0, 1);
-  auto const message = "DataLoader: sample " + number + " (clips/" + number + ".npy) (position " + place +
-                       " of epoch 0, step 0) cannot be made: file is gone";
+  auto const message =
+      "DataLoader: sample " + number + " (clips/" + number + ".npy) (position " + place +
+      " of epoch 0, step 0) cannot be made: file is gone; to train without such samples, set on_failure "
+      "(--on-failure) to skip";
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), message.c_str(), DataError);
 }
 

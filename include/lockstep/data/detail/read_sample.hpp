@@ -12,8 +12,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// Returns the message of an exception.
 [[nodiscard]] std::string message_of(std::exception_ptr const& error);
 
-/// Throws a DataError "WHO cannot be made: MESSAGE" with an exception nested.
-[[noreturn, gnu::cold]] void rethrow_as_failure_of(std::string const& who, std::exception_ptr const& error);
+/// Throws a DataError "WHO cannot be made: MESSAGE" with an exception nested. `remedy` follows the message.
+[[noreturn, gnu::cold]] void rethrow_as_failure_of(std::string const& who, std::exception_ptr const& error,
+                                                   char const* remedy = "");
 
 /// Returns sample i of a dataset for `reader`, which reads samples without a loader.
 /// @throws DataError that names the reader and the sample, with the exception of `get` nested; std::bad_alloc and

@@ -15,12 +15,13 @@ LOCKSTEP_COLD_INLINE std::string message_of(std::exception_ptr const& error) {
   }
 }
 
-LOCKSTEP_COLD_INLINE void rethrow_as_failure_of(std::string const& who, std::exception_ptr const& error) {
+LOCKSTEP_COLD_INLINE void rethrow_as_failure_of(std::string const& who, std::exception_ptr const& error,
+                                                char const* remedy) {
   auto const why = message_of(error);
   try {
     std::rethrow_exception(error);
   } catch (...) {
-    std::throw_with_nested(DataError(who + " cannot be made: " + why));
+    std::throw_with_nested(DataError(who + " cannot be made: " + why + remedy));
   }
 }
 

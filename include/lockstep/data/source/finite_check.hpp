@@ -105,7 +105,7 @@ class FiniteCheck : public detail::DatasetAdapter<Source> {
     auto const look = [&](auto const& member) {
       if (!detail::all_finite(member))
         throw DataError(detail::sample_name(dataset_, i) + ": member " + std::to_string(number) +
-                        " holds an infinity or a NaN; correct the data, or skip such samples (on_failure)");
+                        " holds an infinity or a NaN; correct the data");
       ++number;
     };
     std::apply([&](auto const&... member) { (look(member), ...); }, members(sample));

@@ -68,9 +68,10 @@ struct BatchMaker {
         } catch (OutOfMemoryError const&) {
           throw;
         } catch (...) {
-          if (sequential && phase == Phase::read && on_failure == OnFailure::raise) {
-            job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
-            continue;
+          if (on_failure == OnFailure::raise) {
+            job.failure.merge({std::current_exception(), row, !sequential || phase == Phase::read});
+            if (sequential && phase == Phase::read) continue;  // other threads' samples follow
+            return true;
           }
           if (!can_handle_failure(job)) throw;
           job.failures.push_back(failure_of(shard, row, std::current_exception()));

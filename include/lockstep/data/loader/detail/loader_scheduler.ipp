@@ -492,7 +492,9 @@ LOCKSTEP_INLINE void LoaderScheduler::rethrow(SlotProgress const& slot, ShardPro
   auto const who = row < 0 ? "DataLoader: the batch of " + at
                            : "DataLoader: " + name_of_sample(shard.indices[k]) + " (position " +
                                  std::to_string(shard.positions[k]) + " of " + at + ")";
-  rethrow_as_failure_of(who, shard.failure.error);
+  rethrow_as_failure_of(
+      who, shard.failure.error,
+      shard.failure.may_skip ? "; to train without such samples, set on_failure (--on-failure) to skip" : "");
 }
 
 }}}  // namespace lockstep::data::detail

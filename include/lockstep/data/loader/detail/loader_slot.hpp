@@ -27,7 +27,8 @@ enum class Phase { read, plan, write, finish, done };
 /// timing.
 struct RowFailure {
   std::exception_ptr error;
-  Index row = -1;  // -1: the batch as a whole
+  Index row = -1;         // -1: the batch as a whole
+  bool may_skip = false;  // OnFailure::skip would leave the row's sample out
 
   void merge(RowFailure const& other) {
     if (other.error && (!error || other.row < row)) *this = other;
