@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -41,6 +43,32 @@ TEST_CASE("accuracy is the fraction of rows whose largest logit is the label's")
 TEST_CASE("a single logit means 1 above 0") {
   CHECK(accuracy({-1, 0, 0.5f, 3}, 1, {0, 0, 1, 0}) == 0.75);
   CHECK(accuracy({-1, 2}, 1, {1, 0}) == 0);
+}
+
+TEST_CASE("real labels must be whole numbers") {
+  struct Clicked {
+    float clicked;
+  };
+  struct Clicks {
+    std::vector<float> labels;
+    struct Column {
+      TensorView<float const, 1, HostSpace> values;
+    };
+    Column operator[](float Clicked::*) const { return {{labels.data(), {std::ssize(labels)}}}; }
+  };
+  std::vector<float> logits{-1, 2, 3};
+  nn::Variable<float, 2, HostSpace> const prediction{{logits.data(), {3, 1}}, nullptr};
+  train::Accuracy accuracy{&Clicked::clicked};
+  accuracy.add(prediction, Clicks{{0, 1, 0}});
+  CHECK(accuracy.value() == doctest::Approx(2.0 / 3));
+  train::Accuracy positives{&Clicked::clicked, 0};
+  for (float const label : {0.5f, -0.5f, 1e30f, std::numeric_limits<float>::quiet_NaN()}) {
+    CHECK_THROWS_WITH_AS(accuracy.add(prediction, Clicks{{1, label, 0}}),
+                         doctest::Contains("; labels of classes are whole numbers"), DataError);
+    CHECK_THROWS_AS(positives.add(prediction, Clicks{{1, label, 0}}), DataError);
+  }
+  CHECK_THROWS_WITH_AS(accuracy.add(prediction, Clicks{{1, 0.5f, 0}}), doctest::Contains("Accuracy: a label is 0.5;"),
+                       DataError);
 }
 
 TEST_CASE("a row without a label does not count") {

@@ -30,12 +30,11 @@ class Accuracy {
   /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
   /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens
-  /// @throws DataError if a logit is NaN
+  /// @throws DataError if a label is not a whole number, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label(
-        "Accuracy", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto wanted) {
-          auto const label = static_cast<Index>(wanted);
+    detail::each_class(
+        "Accuracy", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, Index label) {
           Index const best = width == 1 ? Index{logits[0] > 0} : std::max_element(logits, logits + width) - logits;
           totals_[0] += best == label ? 1 : 0;
           totals_[1] += 1;

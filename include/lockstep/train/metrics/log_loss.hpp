@@ -40,9 +40,8 @@ class LogLoss {
   /// @throws DataError if a label is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label("LogLoss", prediction, batch[label_], ignored_,
-                       [&](auto const* logits, Index width, auto wanted) {
-                         auto const label = static_cast<Index>(wanted);
+    detail::each_class("LogLoss", prediction, batch[label_], ignored_,
+                       [&](auto const* logits, Index width, Index label) {
                          auto const classes = std::max<Index>(width, 2);
                          expect<DataError>(label >= 0 && label < classes, [&] {
                            return "LogLoss: a label is " + std::to_string(label) +

@@ -33,12 +33,12 @@ class MeanReciprocalRank {
   /// is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label(
-        "MeanReciprocalRank", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto label) {
-          auto const before = detail::rank_of_label("MeanReciprocalRank", logits, width, static_cast<Index>(label));
-          totals_[0] += 1 / static_cast<double>(before + 1);
-          totals_[1] += 1;
-        });
+    detail::each_class("MeanReciprocalRank", prediction, batch[label_], ignored_,
+                       [&](auto const* logits, Index width, Index label) {
+                         auto const before = detail::rank_of_label("MeanReciprocalRank", logits, width, label);
+                         totals_[0] += 1 / static_cast<double>(before + 1);
+                         totals_[1] += 1;
+                       });
   }
   /// Returns the sum of the reciprocal ranks and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }

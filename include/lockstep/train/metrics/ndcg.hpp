@@ -40,8 +40,8 @@ class Ndcg {
   /// is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label("Ndcg", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto label) {
-      auto const before = detail::rank_of_label("Ndcg", logits, width, static_cast<Index>(label));
+    detail::each_class("Ndcg", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, Index label) {
+      auto const before = detail::rank_of_label("Ndcg", logits, width, label);
       if (before < k_) totals_[0] += 1 / std::log2(static_cast<double>(before + 2));
       totals_[1] += 1;
     });

@@ -39,12 +39,12 @@ class TopKAccuracy {
   /// is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label(
-        "TopKAccuracy", prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto label) {
-          auto const before = detail::rank_of_label("TopKAccuracy", logits, width, static_cast<Index>(label));
-          totals_[0] += before < k_ ? 1 : 0;
-          totals_[1] += 1;
-        });
+    detail::each_class("TopKAccuracy", prediction, batch[label_], ignored_,
+                       [&](auto const* logits, Index width, Index label) {
+                         auto const before = detail::rank_of_label("TopKAccuracy", logits, width, label);
+                         totals_[0] += before < k_ ? 1 : 0;
+                         totals_[1] += 1;
+                       });
   }
   /// Returns the number of labels among the k largest logits, and of counted labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }

@@ -32,12 +32,11 @@ class ClassDecisions {
   /// has another number of classes; DataError if a label is not one of the classes, or a logit is NaN
   template <class Prediction, class Batch, class Function>
   void each(Prediction const& prediction, Batch const& batch, Function const& f) const {
-    each_label(metric_, prediction, batch[label_], ignored_, [&](auto const* logits, Index width, auto wanted) {
+    each_class(metric_, prediction, batch[label_], ignored_, [&](auto const* logits, Index width, Index label) {
       expect<ShapeError>(width == classes_ || (width == 1 && classes_ == 2), [&] {
         return std::string(metric_) + ": the model predicts " + std::to_string(width) +
                " numbers for each label, and there are " + std::to_string(classes_) + " classes";
       });
-      auto const label = static_cast<Index>(wanted);
       expect<DataError>(label >= 0 && label < classes_, [&] {
         return std::string(metric_) + ": a label is " + std::to_string(label) + "; the classes are 0 to " +
                std::to_string(classes_ - 1);

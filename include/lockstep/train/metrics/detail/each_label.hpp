@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -26,6 +27,23 @@ template <class Column>
 [[noreturn, gnu::cold]] void refuse_nan(char const* metric);
 /// @throws ShapeError for another number of labels than of rows, slots or tokens
 [[noreturn, gnu::cold]] void refuse_labels(char const* metric, Index wanted, char const* of_what, Index labels);
+
+/// @throws DataError for a label that is not a whole number
+[[noreturn, gnu::cold]] void refuse_label(char const* metric, double label);
+
+/// Returns a label as the index of its class. Labels of 0 and 1 may be real numbers, as binary cross-entropy takes
+/// them.
+/// @throws DataError, naming `metric`, if the label is not a whole number
+template <class Label>
+[[nodiscard]] Index class_index(char const* metric, Label label) {
+  if constexpr (std::is_integral_v<Label> || std::is_enum_v<Label>) {
+    return static_cast<Index>(label);
+  } else {
+    auto const number = static_cast<double>(label);
+    if (!(std::abs(number) < 0x1p53) || number != std::trunc(number)) refuse_label(metric, number);
+    return static_cast<Index>(number);
+  }
+}
 
 /// Checks the logits of a row whose label counts. A comparison with NaN is false, so that a metric of NaN would look
 /// like that of a model that predicts the first class.
@@ -65,7 +83,7 @@ void each_valid_label(char const* metric, Prediction const& prediction, Column c
     if (!has_label(labels, row)) return;
     Index const width = outputs.extent(1);
     auto const label = labels.values.data[row];
-    if (ignored && static_cast<Index>(label) == *ignored) return;
+    if (ignored && class_index(metric, label) == *ignored) return;
     auto const* const logits = outputs.value.data + row * width;
     expect_numbers(metric, logits, width);
     f(logits, width, label);
@@ -107,6 +125,15 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
                 "Lockstep: predict returns logits [rows, classes], with one label for each row, and this member of the "
                 "sample is a std::array of real numbers: give the metric a member that is a number");
   if constexpr (has_logits && has_numbers && has_one_label) each_valid_label(metric, prediction, labels, ignored, f);
+}
+
+/// Calls f(logits, number of logits, label) as `each_label`, with the label as the index of its class.
+/// @throws DataError, naming `metric`, also if a label is not a whole number
+template <class Prediction, class Column, class Function>
+void each_class(char const* metric, Prediction const& prediction, Column const& labels, std::optional<Index> ignored,
+                Function const& f) {
+  each_label(metric, prediction, labels, ignored,
+             [&](auto const* logits, Index width, auto label) { f(logits, width, class_index(metric, label)); });
 }
 
 }}}  // namespace lockstep::train::detail
