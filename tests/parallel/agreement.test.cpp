@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <string_view>
+
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 
@@ -70,4 +73,26 @@ TEST_CASE("fields are not confused by concatenation, and numbers are compared to
         "");
   CHECK(messages_of_all(2, [](parallel::Agreement& a, int rank) { a.add("x", rank == 0 ? 0.1 : 0.1 + 0x1p-56); }) !=
         "");
+}
+
+TEST_CASE("the error ends with the remedy of the field that differs") {
+  auto const differs = [](char const* field) {
+    return messages_of_all(3, [field](parallel::Agreement& a, int rank) {
+      auto const add = [&](char const* name) { a.add(name, rank == 2 && name == std::string_view(field) ? "y" : "x"); };
+      add("a");
+      a.set_remedy("sort");
+      add("b");
+      a.set_remedy("wait");
+      add("c");
+    });
+  };
+  CHECK(differs("a").starts_with("rank 2 has a = y, but rank 0 has a = x; start all ranks"));
+  CHECK(differs("b") == "rank 2 has b = y, but rank 0 has b = x; sort");
+  CHECK(differs("c") == "rank 2 has c = y, but rank 0 has c = x; wait");
+  auto const more = messages_of_all(2, [](parallel::Agreement& a, int rank) {
+    if (rank == 1) a.add("a", "x");
+    a.set_remedy("sort");
+    a.add("b", "x");
+  });
+  CHECK(more.starts_with("rank 1 has a = x, but rank 0 has b = x; start all ranks"));
 }

@@ -19,9 +19,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// Named values that must be equal on all ranks for their replicas to stay equal, in the caller's order.
 class Agreement {
  public:
-  Agreement() = default;
-  /// @param remedy end of the error's message, a string literal
-  explicit Agreement(char const* remedy) : remedy_(remedy) {}
+  /// Sets the end of the error's message for fields that are added later. All ranks must call it before the same field.
+  /// @param remedy a string literal
+  void set_remedy(char const* remedy);
 
   /// Adds a value under the name that an error shows.
   void add(std::string_view field, std::string_view value);
@@ -69,12 +69,12 @@ class Agreement {
  private:
   static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
-  /// Removes the first "field = value" and returns it.
-  static std::string next(std::string_view& text);
+  /// Removes the first "field = value" and returns it. Counts the remedies before it in `remedies`.
+  static std::string next(std::string_view& text, std::size_t& remedies);
   [[noreturn]] void refuse(std::size_t rank, std::string_view first, std::string_view other) const;
 
-  char const* remedy_ = "start all ranks with the same program, flags and data, on one kind of processor";
-  std::string text_;  // field and value in turns, each followed by a zero
+  std::vector<char const*> remedies_{"start all ranks with the same program, flags and data, on one kind of processor"};
+  std::string text_;  // field and value in turns, each followed by a zero; both empty for the next remedy
 };
 
 }}}  // namespace lockstep::parallel

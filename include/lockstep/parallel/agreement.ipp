@@ -5,6 +5,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
+LOCKSTEP_COLD_INLINE void Agreement::set_remedy(char const* remedy) {
+  remedies_.push_back(remedy);
+  add({}, std::string_view());
+}
+
 LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, std::string_view value) {
   text_.append(field).push_back('\0');
   text_.append(value).push_back('\0');
@@ -26,7 +31,8 @@ LOCKSTEP_COLD_INLINE void Agreement::add(OptionList const& options) {
   }
 }
 
-LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text) {
+LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text, std::size_t& remedies) {
+  for (std::string_view const mark("\0\0", 2); text.starts_with(mark); ++remedies) text.remove_prefix(mark.size());
   if (text.empty()) return "nothing more";
   std::string entry;
   for (int part = 0; part < 2; ++part) {
@@ -40,13 +46,15 @@ LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text) {
 
 LOCKSTEP_COLD_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) const {
   std::string expected, found;
+  std::size_t first_remedies = 0, other_remedies = 0;
   do {
-    expected = next(first);
-    found = next(other);
+    expected = next(first, first_remedies);
+    found = next(other, other_remedies);
   } while (expected == found && !(first.empty() && other.empty()));
   using launch::peer_text;
   throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + peer_text(found) + ", but rank 0 has " +
-                           peer_text(expected) + "; " + remedy_);
+                           peer_text(expected) + "; " +
+                           remedies_[std::min({first_remedies, other_remedies, remedies_.size() - 1})]);
 }
 
 }}}  // namespace lockstep::parallel

@@ -223,8 +223,8 @@ class Trainer {
       auto const turn = call();
       train::detail::check_names(train::detail::MetricNames(evaluation), "evaluate");
       if constexpr (Session::spans_ranks) {
-        session_.check_agreement(train::detail::agreement_of(evaluation));
-        train::detail::expect_equal_samples(session_, split(), evaluation);
+        train::detail::check_agreement_and_samples(session_, train::detail::agreement_of(evaluation), split(),
+                                                   evaluation);
       }
       train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
       return evaluate_all(evaluation, on_progress);
@@ -320,9 +320,9 @@ class Trainer {
     Index const batch_size = loader.options().batch_size;
     auto record = train::detail::record_of(session_, policy_, layout_, batch_size, options);
     if constexpr (Session::spans_ranks) {
-      session_.check_agreement(
-          train::detail::agreement_of(options, loader, evaluation, metric_names, record.batch_size));
-      train::detail::expect_equal_samples(session_, split(), evaluation, loader);
+      train::detail::check_agreement_and_samples(
+          session_, train::detail::agreement_of(options, loader, evaluation, metric_names, record.batch_size), split(),
+          evaluation, loader);
     }
     auto const fit_plan =
         train::detail::plan_of(loader.samples(), loader.steps(split()), batch_size * split().all, record, options);

@@ -72,8 +72,8 @@ template <class Model, class Optimizer, class Policy, class Loader, class Row>
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
   auto const split = trainer.split();
   if constexpr (Session::spans_ranks) {
-    session.check_agreement(detail::agreement_of(Evaluation{loader}));
-    detail::expect_equal_samples(session, split, Evaluation{loader});
+    Evaluation const evaluation{loader};
+    detail::check_agreement_and_samples(session, detail::agreement_of(evaluation), split, evaluation);
   }
   detail::PredictionTable table(path, columns, session, split, std::move(stop));
   {

@@ -84,19 +84,20 @@ void add_samples(parallel::Agreement& agreement, std::string const& what, Loader
       agreement.add("sample " + std::to_string(index) + " of the " + what, content);
 }
 
-/// Checks that ranks number their samples in one order: they divide the numbers, so that otherwise some samples would
-/// be seen twice, and others never. Does nothing for the only rank.
-/// @collective   @throws CollectiveMismatch on all ranks if one of them has another sample at an index
+/// Compares settings between ranks, and samples of the loaders: ranks divide the numbers of samples, so that some would
+/// be seen twice, and others never, if ranks numbered them in different orders. Reads no sample for the only rank.
+/// @collective   @throws CollectiveMismatch on all ranks if one of them has another setting, or sample at an index
 template <class Session, class Evaluation, class... Loader>
-[[gnu::cold]] void expect_equal_samples(Session& session, data::Split const& split, Evaluation const& evaluations,
-                                        Loader const&... loader) {
-  if (split.all == split.count) return;
-  parallel::Agreement agreement("all ranks need the same samples in the same order: sort the names of listed files");
-  (add_samples(agreement, "data", loader), ...);
-  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
-    add_samples(agreement, prefix + "evaluation", evaluation.loader);
-  });
-  session.check_agreement(agreement);
+[[gnu::cold]] void check_agreement_and_samples(Session& session, parallel::Agreement settings, data::Split const& split,
+                                               Evaluation const& evaluations, Loader const&... loader) {
+  if (split.all != split.count) {
+    settings.set_remedy("all ranks need the same samples in the same order: sort the names of listed files");
+    (add_samples(settings, "data", loader), ...);
+    each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+      add_samples(settings, prefix + "evaluation", evaluation.loader);
+    });
+  }
+  session.check_agreement(settings);
 }
 
 }}}  // namespace lockstep::train::detail
