@@ -85,23 +85,22 @@ inline Table open_csv(std::string const& path, Columns const& columns, std::vect
 inline Table open_json_lines(std::string const& path, Columns const& columns, data::CsvOptions const& csv,
                              Labels labels) {
   data::JsonLinesDataset const rows(path, {.max_held_bytes = csv.max_held_bytes, .encoding = csv.encoding});
-  auto const refuse = [rows](Index i, std::string const& why) { throw DataError(rows.name(i) + ": " + why); };
   bool const has_labels =
       labels == Labels::needed || (rows.get(0).is<lockstep::json::Object>() && rows.get(0).find(columns.label_name()));
-  auto const get = [rows, refuse, has_labels, text = columns.text_name(), label = columns.label_name()](Index i) {
+  auto const get = [rows, has_labels, text = columns.text_name(), label = columns.label_name()](Index i) {
     auto const row = rows.get(i);
-    if (!row.is<lockstep::json::Object>()) refuse(i, std::string("is no object, but ") + row.type());
+    if (!row.is<lockstep::json::Object>()) rows.refuse(i, std::string("is no object, but ") + row.type());
     auto const member = [&](std::string const& name, char const* flag) {
       auto const* const found = row.find(name);
-      if (!found) refuse(i, "has no \"" + name + "\"; add it, or name another member with " + flag);
+      if (!found) rows.refuse(i, "has no \"" + name + "\"; add it, or name another member with " + flag);
       if (found->is<std::string>()) return found->string();
       if (found->is<std::int64_t>()) return std::to_string(found->integer());
-      if (!found->is<bool>()) refuse(i, "\"" + name + "\" is " + found->type() + "; it must be a string");
+      if (!found->is<bool>()) rows.refuse(i, "\"" + name + "\" is " + found->type() + "; it must be a string");
       return std::string(found->boolean() ? "true" : "false");
     };
     return TableRow{member(text, "--text-column"), has_labels ? member(label, "--label-column") : ""};
   };
-  return {rows.size(), get, refuse, has_labels};
+  return {rows.size(), get, [rows](Index i, std::string const& why) { rows.refuse(i, why); }, has_labels};
 }
 
 /// Sorts whole numbers by value, and other labels by their bytes.

@@ -59,3 +59,10 @@ TEST_CASE("a line that is not JSON causes an error that names file and line") {
   CHECK(lines.get(0).integer() == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(lines.get(1)), doctest::Contains((folder / "a:2").c_str()), DataError);
 }
+
+TEST_CASE("a value that a sample cannot be made of is refused with file and line") {
+  TemporaryFolder const folder;
+  write_file(folder / "a", "{}\n\n{}\n");
+  data::JsonLinesDataset const lines(folder / "a");
+  CHECK_THROWS_WITH_AS(lines.refuse(1, "has no \"label\""), (folder / "a:3: has no \"label\"").c_str(), DataError);
+}

@@ -25,6 +25,7 @@ TEST_CASE("lines have their numbers, and empty lines are skipped") {
   CHECK(lines.get(1) == "two words ");
   CHECK(lines.get(2) == "last");
   CHECK(lines.name(1) == folder / "a:4");
+  CHECK_THROWS_WITH_AS(lines.refuse(1, "has 2 words"), (folder / "a:4: has 2 words").c_str(), DataError);
   auto const print = lines.fingerprint();
   write_file(folder / "a", "one\n\n  \ntwo wordz \nlast");
   CHECK(data::TextLinesDataset(folder / "a").fingerprint() != print);

@@ -29,6 +29,9 @@ class JsonLinesDataset {
   }
   /// Returns the place of a line, such as "reviews.jsonl:17", counted from 1.
   [[nodiscard]] std::string name(Index i) const { return lines_.name(i); }
+  /// Rejects line i for a reason that JSON cannot express, such as a missing member.
+  /// @throws DataError "file:line: why"
+  [[noreturn]] void refuse(Index i, std::string const& why) const { lines_.refuse(i, why); }
   /// Returns a hash of the file, as TextLinesDataset.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_.fingerprint(); }
 

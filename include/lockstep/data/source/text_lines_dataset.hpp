@@ -41,6 +41,8 @@ class TextLinesDataset {
   [[nodiscard]] std::string get(Index i) const;
   /// Returns the place of a line such as "reviews.txt:17", counted from 1 over all lines of the file.
   [[nodiscard]] std::string name(Index i) const;
+  /// Rejects line i, for a reason that the text has.   @throws DataError "file:line: why"
+  [[noreturn]] void refuse(Index i, std::string const& why) const { throw DataError(name(i) + ": " + why); }
   /// Returns a hash of the file's content.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_->file.hash(); }
 
