@@ -220,21 +220,23 @@ namespace cuda_emulation {
 /// Set by tests: the limit of simultaneous allocations.
 inline std::atomic<std::size_t> largest_block = std::size_t{1} << 40;
 
+/// Size of the workspace for cuBLASLt, which the emulation does not use.
+inline constexpr std::size_t cublaslt_workspace_bytes = std::size_t{32} << 20;
+
 inline std::size_t free_bytes() {
   auto const used = Memory::instance().bytes_of(current_device), all = memory_bytes.load();
   return all > used ? all - used : 0;
 }
 }  // namespace cuda_emulation
 
-/// New memory contains NaNs, in its first megabytes: larger memory, such as cuBLASLt's workspace, would take longer to
-/// fill than the kernels of a test run.
+/// New memory contains NaNs, except the workspace for cuBLASLt: every stream has one.
 inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
   bool const fits = on_host || cuda_emulation::memory_bytes == 0 || bytes <= cuda_emulation::free_bytes();
   *to = !fits || bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
-  std::memset(*to, 0xff, std::min(bytes, std::size_t{4} << 20));
+  if (bytes != cuda_emulation::cublaslt_workspace_bytes) std::memset(*to, 0xff, bytes);
   cuda_emulation::Memory::instance().give({static_cast<std::byte*>(*to), bytes, on_host,
                                            &cuda_emulation::Device::instance(), cuda_emulation::current_device});
   return cudaSuccess;

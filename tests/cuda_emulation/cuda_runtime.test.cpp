@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -244,6 +246,15 @@ TEST_CASE("copies and fills stay within memory, and go to the requested place") 
   CHECK(copy(things.memory, host.data(), 8, cudaMemcpyDefault) == cudaSuccess);
   CHECK(cudaMemsetAsync(things.memory, 0, 65, things.stream) == cudaErrorInvalidValue);
   CHECK(cudaMemsetAsync(host.data(), 0, 4, things.stream) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("all of new memory is NaN") {
+  constexpr std::size_t count = std::size_t{3} << 19;  // 6 MiB
+  float* memory = nullptr;
+  REQUIRE(cudaMalloc(&memory, count * sizeof(float)) == cudaSuccess);
+  CHECK(std::isnan(memory[0]));
+  CHECK(std::isnan(memory[count - 1]));
+  CHECK(cudaFree(memory) == cudaSuccess);
 }
 
 TEST_CASE("memory is freed once, as a whole, with the matching call") {
