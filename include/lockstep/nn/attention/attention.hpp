@@ -27,7 +27,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// token by token, tokens also attend to the tokens of earlier passes, or to the memory of nn::encode_once. The context
 /// keeps the keys and values of both.
 /// @determinism bitwise, for any number of threads
-class MultiHeadAttention {
+class MultiHeadAttention : detail::RejectedSequenceCalls {
  public:
   /// Options of the layer: channels, heads, mask, dropout.
   struct Options {
@@ -158,13 +158,8 @@ class MultiHeadAttention {
   SequenceOf<Context> forward(Context&, Input const& x) const {
     return detail::reject_non_sequence<Context>(x);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   /// Rotates queries and keys in place if positions are rotary, and returns the angles.

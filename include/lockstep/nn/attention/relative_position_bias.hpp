@@ -20,7 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @shape table [buckets, heads]
 /// @determinism bitwise, for any number of threads
 /// @source Raffel et al.: Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer (2020)
-class RelativePositionBias {
+class RelativePositionBias : detail::RejectedCalls<2> {
  public:
   /// Options of the table: heads and buckets of distances.
   struct Options {
@@ -74,13 +74,8 @@ class RelativePositionBias {
     keys.length += context.cache().cached_tokens();
     return forward(context, x.layout, keys);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   Parameter table_;

@@ -29,7 +29,7 @@ struct LogitScaleOptions {
 /// @shape logit_scale [], a single number, as PyTorch saves it   @shape x any, returns as x
 /// @determinism bitwise, for any number of threads
 /// @source Radford et al.: Learning Transferable Visual Models From Natural Language Supervision (2021)
-class LogitScale {
+class LogitScale : detail::RejectedCalls<2> {
  public:
   LogitScale() : LogitScale(LogitScaleOptions{}) {}
   /// @throws ConfigError unless 0 < start <= max, and both are finite
@@ -75,13 +75,8 @@ class LogitScale {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   Parameter scale_;

@@ -28,7 +28,7 @@ struct ImageInputOptions {
 /// bytes until here. Bytes are in row-major order, channels last. No gradient flows in.
 /// @determinism bitwise, for any number of threads
 template <int Dims>
-class ImageInput {
+class ImageInput : detail::RejectedCalls<Dims + 2> {
  public:
   using Options = ImageInputOptions<Dims>;  ///< type of its options
 
@@ -97,13 +97,8 @@ class ImageInput {
     }
     return forward(context, x.values);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, Dims + 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, Dims + 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<Dims + 2>::forward;
 
  private:
   Options options_;

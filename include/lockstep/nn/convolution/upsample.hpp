@@ -24,7 +24,7 @@ enum class UpsampleMode {
 /// Upsample. Channels last. Has no parameters.
 /// @determinism bitwise, for any number of threads
 template <int Dims>
-class Upsample {
+class Upsample : detail::RejectedCalls<Dims + 2> {
   static_assert(Dims >= 1 && Dims <= 3, "Lockstep: an image has one to three dimensions of space");
 
  public:
@@ -78,13 +78,8 @@ class Upsample {
   VariableOf<Context, Dims + 2> forward(Context&, Input const& x) const {
     return detail::reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, Dims + 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, Dims + 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<Dims + 2>::forward;
 
  private:
   PerAxis<Dims> factor_;

@@ -111,6 +111,21 @@ template <class Output>
   return {};
 }
 
+/// Base of layers. Rejects calls of `forward` without the context in front, or without an input, at compile time.
+/// @tparam Rank of the Variable that the layer returns; 0: it returns a Sequence
+template <int Rank>
+struct RejectedCalls {
+  template <class Context>
+  using Output = std::conditional_t<Rank == 0, SequenceOf<Context>, VariableOf<Context, Rank>>;
+
+  auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
+  template <IsContext Context>
+  Output<Context> forward(Context const&) const {
+    return reject_missing_input<Output<Context>>();
+  }
+};
+using RejectedSequenceCalls = RejectedCalls<0>;
+
 /// Rejects a loss without labels or a target at compile time. Never returns.
 template <class Output>
 [[nodiscard]] Output reject_missing_target() {

@@ -39,7 +39,7 @@ using Counted [[deprecated("nn::PositionUnit")]] = PositionUnit;
 ///
 /// Tables start as N(0, 0.02). Padding slots are zero and give no gradient.
 /// @determinism bitwise, for any number of threads: the gradients use no atomics
-class FusedEmbedding {
+class FusedEmbedding : detail::RejectedSequenceCalls {
  public:
   /// Options of the layer: sizes of its tables, dropout.
   struct Options {
@@ -115,13 +115,8 @@ class FusedEmbedding {
                   "layer.forward(context, x, batch.positions())");
     return {};
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   static Parameter table(Index rows, Index width, GradientForm gradient);

@@ -41,7 +41,7 @@ enum class Bias {
 /// 1/sqrt(inputs)).
 /// @shape weight [outputs, inputs]   @shape bias [outputs], or absent
 /// @determinism bitwise, for any number of threads
-class Linear {
+class Linear : detail::RejectedCalls<2> {
  public:
   /// @throws ConfigError unless both are at least 1
   Linear(Index inputs, Index outputs, Bias bias = Bias::learned);
@@ -94,13 +94,8 @@ class Linear {
     return detail::apply_to_rows(x, [&](auto const& rows) { return forward(context, rows, activation); });
   }
 
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
   /// Rejects any other argument at compile time and explains what the layer takes.
   template <class Context, class Input>

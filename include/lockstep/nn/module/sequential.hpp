@@ -25,7 +25,7 @@ Named(char const*, Layer) -> Named<Layer>;
 /// layer's index, "0.weight", or with the name in `Named{"input", a}`. Activations are layers, too: ReLU{}.
 /// @determinism as the layers
 template <class... Layers>
-class Sequential {
+class Sequential : detail::RejectedCalls<2> {
  public:
   /// Takes the layers in the order of the forward pass.
   explicit Sequential(Layers... layers) : layers_(std::move(layers)...) {}
@@ -45,13 +45,8 @@ class Sequential {
       [[nodiscard]] auto forward(Context& context, Input const& x, More const&... more) const {
     return from<0>(context, x, more...);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   template <std::size_t... Indices>

@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @shape weight [channels]
 /// @determinism bitwise, for any number of threads
 /// @source Touvron et al.: Going deeper with Image Transformers (2021)
-class LayerScale {
+class LayerScale : detail::RejectedCalls<2> {
  public:
   /// @throws ConfigError unless channels is at least 1 and start is finite
   explicit LayerScale(Index channels, double start = 1e-6) : weight_{{channels}, Initializer::constant(start)} {
@@ -49,13 +49,8 @@ class LayerScale {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(multiply(context, x.tokens));
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   template <class Context>

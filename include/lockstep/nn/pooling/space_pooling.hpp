@@ -78,7 +78,7 @@ template <Pool how, class Context, int Rank>
 /// Pooling over spatial windows, channel by channel; channels last.
 /// @determinism bitwise, for any number of threads
 template <int Dims, Pool how>
-class SpacePooling {
+class SpacePooling : detail::RejectedCalls<Dims + 2> {
   static_assert(Dims >= 1 && Dims <= 3, "Lockstep: pooling has one to three dimensions of space");
 
  public:
@@ -120,13 +120,8 @@ class SpacePooling {
     }
     return detail::pool_windows<how, Context, Dims + 2, Dims + 2>(context, x, shape, extent);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, Dims + 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, Dims + 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<Dims + 2>::forward;
 
  private:
   Options options_;

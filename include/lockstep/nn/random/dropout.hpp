@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// The mask differs in every forward pass. In evaluation, or with p = 0, the identity. Backward recomputes the mask
 /// instead of storing it.
 /// @determinism bitwise: a sample gets the same mask on any rank, in any row, with any padding
-class Dropout {
+class Dropout : detail::RejectedCalls<2> {
  public:
   /// @throws ConfigError unless 0 <= probability < 1
   explicit Dropout(double probability) : mask_(kernel::DropoutMask::of(0, probability)) {}
@@ -74,13 +74,8 @@ class Dropout {
                   "layer.forward(context, x, batch.positions())");
     return x;
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   template <class Context>

@@ -20,7 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// the identity.
 /// @determinism bitwise: a sample's choice is the same on any rank, in any row, with any padding
 /// @source Huang et al.: Deep Networks with Stochastic Depth (2016); by sample as in torchvision's mode "row"
-class StochasticDepth {
+class StochasticDepth : detail::RejectedCalls<2> {
  public:
   /// @throws ConfigError unless 0 <= probability < 1
   explicit StochasticDepth(double probability) : dropout_(checked(probability)) {}
@@ -44,13 +44,8 @@ class StochasticDepth {
     auto const tokens = detail::as_tokens(x, positions);
     return drop(context, tokens.tokens, tokens.layout).reshape(x.value.extent);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   [[nodiscard]] static double checked(double probability) {

@@ -34,7 +34,7 @@ using kernel::Direction;
 /// reset, update, new
 /// @determinism bitwise, for any number of threads
 template <class Cell>
-class Recurrent {
+class Recurrent : detail::RejectedSequenceCalls {
  public:
   /// @throws ConfigError unless both are at least 1
   Recurrent(Index inputs, Index width, Direction direction = Direction::forward)
@@ -113,13 +113,8 @@ class Recurrent {
   SequenceOf<Context> forward(Context&, Input const& x) const {
     return detail::reject_non_sequence<Context>(x);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   /// Keeps the cell's state after the last token, for the tokens that follow.

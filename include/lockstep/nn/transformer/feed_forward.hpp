@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Activation and dropout run while the first matrix product is in cache. Forward keeps the slopes instead of the
 /// inputs, so that backward only multiplies.
 /// @determinism bitwise, for any number of threads
-class FeedForward {
+class FeedForward : detail::RejectedSequenceCalls {
  public:
   /// @throws ConfigError unless width and inner are at least 1, 0 <= dropout < 1 and activation is not none
   FeedForward(Index width, Index inner, double dropout = 0, ActivationOption activation = Activation::gelu)
@@ -43,13 +43,8 @@ class FeedForward {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   /// Checks the sizes and names the options that the caller knows.

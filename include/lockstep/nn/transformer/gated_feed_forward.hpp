@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// factors instead of their inputs.
 /// @determinism bitwise, for any number of threads
 /// @source Shazeer: GLU Variants Improve Transformer (2020), GEGLU
-class GatedFeedForward {
+class GatedFeedForward : detail::RejectedSequenceCalls {
  public:
   /// Options of the layer: widths, dropout, bias.
   struct Options {
@@ -46,13 +46,8 @@ class GatedFeedForward {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   Linear gate_, up_, down_;

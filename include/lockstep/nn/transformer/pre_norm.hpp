@@ -14,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// normalized. The norm is named "norm", next to the part's own names.
 /// @determinism as the part
 template <class Norm, class Part>
-class PreNorm {
+class PreNorm : detail::RejectedSequenceCalls {
  public:
   /// @throws ConfigError unless 0 <= dropout < 1
   PreNorm(Norm norm, Part part, double dropout = 0)
@@ -33,13 +33,8 @@ class PreNorm {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x, More const&... more) const {
     return add(context, x, part_.forward(context, norm_.forward(context, x), more...), dropout_);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   Norm norm_;

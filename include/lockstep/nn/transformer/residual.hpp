@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// y = x + block(x). Parameters keep the names that they have without this wrapper.
 /// @determinism as the block
 template <class Block>
-class Residual {
+class Residual : detail::RejectedCalls<2> {
  public:
   /// Takes the block.
   explicit Residual(Block block) : block_(std::move(block)) {}
@@ -25,13 +25,8 @@ class Residual {
   [[nodiscard]] Input forward(Context& context, Input const& x, More const&... more) const {
     return add(context, x, block_.forward(context, x, more...));
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return detail::reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<2>::forward;
 
  private:
   Block block_;

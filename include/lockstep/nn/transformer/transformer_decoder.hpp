@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A stack of TransformerDecoderLayers, all with the same memory. Layers are named "0", "1", and so on.
 /// @determinism bitwise, for any number of threads
-class TransformerDecoder {
+class TransformerDecoder : detail::RejectedSequenceCalls {
  public:
   /// Options of all layers: number, widths, heads, dropout, place of the norms.
   struct Options {
@@ -38,13 +38,8 @@ class TransformerDecoder {
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
                                             SequenceOf<Context> const& memory) const;
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   detail::LayerStack<TransformerDecoderLayer> layers_;

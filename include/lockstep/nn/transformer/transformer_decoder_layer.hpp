@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// those of torch.nn.TransformerDecoderLayer.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
-class TransformerDecoderLayer {
+class TransformerDecoderLayer : detail::RejectedSequenceCalls {
  public:
   /// Options of one layer: widths, heads, dropout, place of the norms.
   struct Options {
@@ -60,13 +60,8 @@ class TransformerDecoderLayer {
                                             SequenceOf<Context> const& memory) const {
     return forward(context, x, memory, detail::InputUse::shared);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   friend class detail::LayerStack<TransformerDecoderLayer>;

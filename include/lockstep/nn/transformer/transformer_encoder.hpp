@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A stack of TransformerEncoderLayers, named "0", "1", and so on.
 /// @determinism bitwise, for any number of threads
-class TransformerEncoder {
+class TransformerEncoder : detail::RejectedSequenceCalls {
  public:
   /// Options of all layers: number, widths, heads, mask, dropout, place of the norms.
   struct Options {
@@ -39,13 +39,8 @@ class TransformerEncoder {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x) const;
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   detail::LayerStack<TransformerEncoderLayer> layers_;

@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// activation and after the feed-forward part.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
-class TransformerEncoderLayer {
+class TransformerEncoderLayer : detail::RejectedSequenceCalls {
  public:
   /// Options of one layer: widths, heads, mask, dropout, place of the norms.
   struct Options {
@@ -61,13 +61,8 @@ class TransformerEncoderLayer {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return forward(context, x, detail::InputUse::shared);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(detail::NoContext auto const& first, auto const&...) const { return detail::reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <detail::IsContext Context>
-  SequenceOf<Context> forward(Context const&) const {
-    return detail::reject_missing_input<SequenceOf<Context>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
 
  private:
   friend class detail::LayerStack<TransformerEncoderLayer>;

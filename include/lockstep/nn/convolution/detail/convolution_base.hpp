@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Common base of Convolution and TransposedConvolution: their parameters, and their kernels' state between calls.
 template <int Dims>
-class ConvolutionBase {
+class ConvolutionBase : RejectedCalls<Dims + 2> {
   static_assert(Dims >= 1 && Dims <= 3, "Lockstep: a convolution has one to three dimensions of space");
 
  public:
@@ -42,13 +42,8 @@ class ConvolutionBase {
                   "the numbers");
     return {};
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <IsContext Context>
-  VariableOf<Context, Dims + 2> forward(Context const&) const {
-    return reject_missing_input<VariableOf<Context, Dims + 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using RejectedCalls<Dims + 2>::forward;
 
  protected:
   /// Makes a weight [first, second, kernel…]. Weight and bias start uniform within 1 / sqrt(second * elements of the

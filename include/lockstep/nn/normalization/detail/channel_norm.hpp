@@ -14,7 +14,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Base of BatchNorm and GroupNorm: a weight and a bias for each channel, and the checks of input and activation.
-class ChannelNorm {
+class ChannelNorm : RejectedCalls<2> {
  public:
   [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
@@ -23,13 +23,8 @@ class ChannelNorm {
   VariableOf<Context, 2> forward(Context&, Input const& x) const {
     return reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using RejectedCalls<2>::forward;
 
  protected:
   explicit ChannelNorm(Index channels)

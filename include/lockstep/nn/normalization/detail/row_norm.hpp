@@ -16,7 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 /// Base of LayerNorm and RMSNorm, which normalize each row: the weight, the checks, and the overloads of forward that
 /// apply `Norm`'s forward for matrices.
 template <class Norm>
-class RowNorm {
+class RowNorm : RejectedCalls<2> {
  public:
   [[nodiscard]] Index width() const noexcept { return weight_.shape[0]; }
 
@@ -37,13 +37,8 @@ class RowNorm {
   VariableOf<Context, 2> forward(Context&, Input const& x) const {
     return reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
-  /// Rejects calls without the context in front at compile time.
-  auto forward(NoContext auto const& first, auto const&...) const { return reject_call(first); }
-  /// Rejects calls without an input at compile time.
-  template <IsContext Context>
-  VariableOf<Context, 2> forward(Context const&) const {
-    return reject_missing_input<VariableOf<Context, 2>>();
-  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using RejectedCalls<2>::forward;
 
  protected:
   RowNorm(Index width, double epsilon) : weight_{{width}, Initializer::constant(1)}, epsilon_(epsilon) {
