@@ -18,11 +18,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Rows of all replicas, and the index of this replica's first row.
+/// Rows of all replicas, and which of them are this replica's.
 template <class Context>
 struct Gathered {
   VariableOf<Context, 2> rows;  ///< of all replicas, by replica
   Index first = 0;              ///< row of `rows` that is this replica's first
+  Index count = 0;              ///< number of this replica's rows
 };
 
 namespace detail {
@@ -69,7 +70,7 @@ template <class Context>
   using Real = typename Context::Real;
   using Copy = kernel::Copy<typename Context::Space>;
   auto* const group = context.recording() ? context.group() : nullptr;
-  if (!group) return {x};
+  if (!group) return {x, 0, x.extent(0)};
   auto const width = x.extent(1);
   detail::ReplicaRowCounts const rows(context, *group, x.extent(0));
   Extents<3> const blocks{group->size(), rows.max(), width};
@@ -105,7 +106,7 @@ template <class Context>
       kernel::BinaryOperation<typename Context::Space>::template backward<kernel::FirstOperand, Real>(
           c.stream(), {sum, flat}, {}, {dx.data, flat}, dx.write);
   });
-  return {y, rows.first()};
+  return {y, rows.first(), x.extent(0)};
 }
 
 }}}  // namespace lockstep::nn
