@@ -5,12 +5,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_COLD_INLINE std::pair<std::string, int> where_not_finite(parallel::AnySession& session, int rank, int ranks,
-                                                                  int devices) {
+LOCKSTEP_COLD_INLINE std::pair<std::string, bool> where_not_finite(parallel::AnySession& session, int rank, int ranks,
+                                                                   int devices) {
   std::vector<double> bad(static_cast<std::size_t>(devices));
   session.mark_not_finite(bad);
+  auto const own = *std::max_element(bad.begin(), bad.end());
   if (ranks > 1) {
-    auto const own = *std::max_element(bad.begin(), bad.end());
     bad.assign(static_cast<std::size_t>(ranks), 0);
     bad[static_cast<std::size_t>(rank)] = own;
     session.all_reduce(bad);
@@ -20,10 +20,20 @@ LOCKSTEP_COLD_INLINE std::pair<std::string, int> where_not_finite(parallel::AnyS
   std::size_t affected = 0;
   for (std::size_t index = 0; index < count; ++index)
     if (bad[index] != 0) names += (affected++ == 0 ? "" : ", ") + std::to_string(index);
-  auto const first = std::find_if(bad.begin(), bad.end(), [](double mark) { return mark != 0; }) - bad.begin();
-  int const first_rank = ranks > 1 && affected > 0 ? static_cast<int>(first) : 0;
-  if (affected == 0 || affected == count) return {"", first_rank};
-  return {(ranks > 1 ? " on rank" : " on device") + std::string(affected == 1 ? " " : "s ") + names, first_rank};
+  if (affected == 0) return {"", true};
+  if (affected == count) return {"", own != 0};
+  return {(ranks > 1 ? " on rank" : " on device") + std::string(affected == 1 ? " " : "s ") + names, own != 0};
+}
+
+LOCKSTEP_COLD_INLINE std::string first_found(parallel::AnySession& session, std::string found, int rank, int ranks) {
+  if (ranks == 1) return found;
+  std::vector<double> has(static_cast<std::size_t>(ranks));
+  has[static_cast<std::size_t>(rank)] = found.empty() ? 0 : 1;
+  session.all_reduce(has);
+  auto const first = std::find(has.begin(), has.end(), 1.0);
+  if (first == has.end()) return {};
+  session.broadcast(found, static_cast<int>(first - has.begin()));
+  return found;
 }
 
 LOCKSTEP_INLINE void check_gradient(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
@@ -39,10 +49,9 @@ LOCKSTEP_INLINE void check_finite(parallel::AnySession& session, nn::Loss<HostSp
                                   double clip_norm, int rank, int ranks, int devices,
                                   std::function<std::string()> const& find_sample) {
   if (std::isfinite(loss.sum)) return check_gradient(session, loss, step, clip_norm);
-  auto const [where, first_rank] = where_not_finite(session, rank, ranks, devices);
+  auto const [where, here] = where_not_finite(session, rank, ranks, devices);
   std::string sample;
-  if (find_sample && rank == first_rank) sample = find_sample();
-  if (find_sample) session.broadcast(sample, first_rank);
+  if (find_sample) sample = first_found(session, here ? find_sample() : "", rank, ranks);
   std::string message = "training: the loss of step " + std::to_string(step) + " is " +
                         (std::isnan(loss.sum) ? "nan" : shortest(loss.sum)) + where +
                         (where.empty() ? "; " : " and nowhere else; ");
