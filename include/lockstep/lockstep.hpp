@@ -342,6 +342,7 @@
 #include <lockstep/train/metrics/metric.hpp>
 #include <lockstep/train/metrics/ndcg.hpp>
 #include <lockstep/train/metrics/r2_score.hpp>
+#include <lockstep/train/metrics/retrieval_recall.hpp>
 #include <lockstep/train/metrics/root_mean_squared_error.hpp>
 #include <lockstep/train/metrics/top_k_accuracy.hpp>
 #include <lockstep/train/prediction/draw_token.hpp>
