@@ -52,6 +52,7 @@
 #include <lockstep/kernel/sequence/clear_padding.cuh>
 #include <lockstep/kernel/sequence/sequence_operation.cuh>
 #include <lockstep/kernel/sequence/strided_rows.cuh>
+#include <lockstep/kernel/sequence/token_slots.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 #include <lockstep/memory/cuda_graph_cache.cuh>

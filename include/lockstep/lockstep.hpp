@@ -150,6 +150,7 @@
 #include <lockstep/kernel/sequence/clear_padding.hpp>
 #include <lockstep/kernel/sequence/sequence_operation.hpp>
 #include <lockstep/kernel/sequence/strided_rows.hpp>
+#include <lockstep/kernel/sequence/token_slots.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -206,6 +207,9 @@
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/embedding/segment_of.hpp>
 #include <lockstep/nn/embedding/segments.hpp>
+#include <lockstep/nn/indexing/gather_rows.hpp>
+#include <lockstep/nn/indexing/gather_tokens.hpp>
+#include <lockstep/nn/indexing/group_tokens.hpp>
 #include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/binary_cross_entropy_with_logits.hpp>

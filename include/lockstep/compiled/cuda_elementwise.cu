@@ -15,6 +15,7 @@
 #include <lockstep/kernel/sequence/arange.icuh>
 #include <lockstep/kernel/sequence/clear_padding.icuh>
 #include <lockstep/kernel/sequence/strided_rows.icuh>
+#include <lockstep/kernel/sequence/token_slots.icuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 

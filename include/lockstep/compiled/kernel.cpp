@@ -16,6 +16,7 @@
 #include <lockstep/kernel/pooling/pooling.ipp>
 #include <lockstep/kernel/pooling/spatial_pooling.ipp>
 #include <lockstep/kernel/reduction/sum_of_squares.ipp>
+#include <lockstep/kernel/sequence/token_slots.ipp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 

@@ -47,6 +47,13 @@ concept FixedSequences = requires(Column const& column) {
 template <class Column, class Space>
 concept SequenceColumn = PaddedSequences<Column, Space> || RaggedSequences<Column, Space> || SingleElements<Column>;
 
+/// Requires a column of std::int32_t, std::array<std::int32_t, N> or std::vector<std::int32_t>: ids of a table's rows,
+/// or places in a sequence.
+template <class Column, class Space>
+concept IdColumn = (SequenceColumn<Column, Space> || FixedSequences<Column>)&&requires(Column const& column) {
+  { column.values.data } -> std::convertible_to<std::int32_t const*>;
+};
+
 /// Returns the layout of a column's sequences.
 /// @shape positions [rows], each sample's position in the epoch: dropout's key
 /// @throws ShapeError if the column's parts disagree in rows, or padding precedes the tokens of its sequences

@@ -36,11 +36,6 @@ template <kernel::Arrangement arrangement, class... Segment>
   return std::apply([](auto const&... segment) { return std::tuple_cat(tables_of(segment)...); }, segments.all);
 }
 
-template <class Column, class Space>
-concept IdColumn = (SequenceColumn<Column, Space> || FixedSequences<Column>)&&requires(Column const& column) {
-  { column.values.data } -> std::convertible_to<std::int32_t const*>;
-};
-
 /// Parts of a fused embedding in its kernel's form, and the source of each part.
 template <class Context>
 class EmbeddingParts {
