@@ -41,11 +41,11 @@ template <class Context>
     Staging back(c);
     auto const dx = back.gradient_real(x);
     if (!dx) return;
-    auto const slots = y.extent(0), width = y.extent(1);
+    auto const count = y.extent(0), width = y.extent(1);
     auto const dy = back.read(y.gradient());
     auto const inputs = inputs_with({nullptr, x.value.extent});
-    auto const list = back.template temporary<std::int32_t>(Extents<1>{Kernel::plan_elements(slots)});
-    auto const partial = back.temporary(Extents<2>{Kernel::partial_rows(slots), width});
+    auto const list = back.template temporary<std::int32_t>(Extents<1>{Kernel::plan_elements(count)});
+    auto const partial = back.temporary(Extents<2>{Kernel::partial_rows(count), width});
     auto const sum = [&](typename Kernel::Plan& plan) {
       Kernel::plan(c.stream(), inputs, 0, 0, list, plan);
       Kernel::template backward_table<Operand<Context>>(c.stream(), plan, dy, partial, {dx.data, x.value.extent},
