@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/memory/space.hpp>
 
 using namespace lockstep;
@@ -14,4 +15,6 @@ TEST_CASE("a sequence keeps its layout around another activation") {
   CHECK(sequence.width() == 4);
   CHECK(wider.width() == 8);
   CHECK(wider.layout.rows == 2);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sequence.with({{nullptr, {5, 4}}, nullptr})),
+                       doctest::Contains("5 rows for a layout with 6 slots"), ShapeError);
 }

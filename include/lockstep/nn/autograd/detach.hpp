@@ -14,7 +14,7 @@ template <class Scalar, int Rank, class Space>
 /// Returns a sequence without its gradient.
 template <class Scalar, class Space>
 [[nodiscard]] Sequence<Scalar, Space> detach(Sequence<Scalar, Space> const& x) noexcept {
-  return x.with(detach(x.tokens));
+  return {detach(x.tokens), x.layout};
 }
 
 }}}  // namespace lockstep::nn

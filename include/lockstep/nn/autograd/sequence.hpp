@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <type_traits>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 
@@ -19,7 +22,14 @@ struct Sequence {
   /// Returns the number of channels.
   [[nodiscard]] Index width() const noexcept { return tokens.extent(1); }
   /// Returns another activation with this layout.
-  [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
+  /// @throws ShapeError unless it has as many rows as the layout has slots
+  [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const {
+    expect<ShapeError>(other.extent(0) == layout.slots, [&] {
+      return "Sequence::with: " + std::to_string(other.extent(0)) + " rows for a layout with " +
+             std::to_string(layout.slots) + " slots; give it one row for each token, padding included";
+    });
+    return {other, layout};
+  }
 };
 
 /// Sequence of a context's element type in its space: the input and output type of layers over tokens.

@@ -16,7 +16,7 @@ template <class Result>
 
 /// Returns `result` with its Variable replaced.
 template <class Result, class Tokens>
-[[nodiscard]] auto with_tokens(Result const& result, Tokens const& tokens) noexcept {
+[[nodiscard]] auto with_tokens(Result const& result, Tokens const& tokens) {
   if constexpr (requires { result.tokens; }) {
     return result.with(tokens);
   } else {

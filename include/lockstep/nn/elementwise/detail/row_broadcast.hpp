@@ -39,7 +39,7 @@ class RowBroadcast {
                                                                    {drow.data, row_.value.extent}, drow.write);
     }
   }
-  [[nodiscard]] Sequence output() const noexcept { return x_.with(z_); }
+  [[nodiscard]] Sequence output() const { return x_.with(z_); }
 
  private:
   using Space = typename Context::Space;
