@@ -108,6 +108,7 @@ void read_rows_as(data::FileArray const& array) {
 void read_rows(data::FileArray const& array) {
   read_rows_as<std::uint8_t>(array);
   read_rows_as<std::int16_t>(array);
+  read_rows_as<std::int64_t>(array);
   read_rows_as<float>(array);
   read_rows_as<double>(array);
   static_cast<void>(array.fingerprint());

@@ -12,15 +12,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// Converts 16-bit numbers, float16 or bfloat16, to wider ones, without loss. `from` may be unaligned; it has two bytes
-/// for each number of `out` and may be the last bytes of `out`.
-template <class Half, std::floating_point Wide>
-requires(std::same_as<Half, float16> || std::same_as<Half, bfloat16>) void widen(std::span<std::byte const> from,
-                                                                                 std::span<Wide> out) noexcept {
-  std::array<Half, 256> block;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+/// Whether each number of type Narrow is a number of the wider type Wide: float16 and bfloat16 in float and double,
+/// integers in wider ones, without a sign only from types without one.
+template <class Narrow, class Wide>
+concept Widens = (std::floating_point<Wide> && (std::same_as<Narrow, float16> || std::same_as<Narrow, bfloat16>)) ||
+                 (std::integral<Wide> && std::integral<Narrow> && sizeof(Narrow) < sizeof(Wide) &&
+                  (std::unsigned_integral<Narrow> || std::signed_integral<Wide>));
+
+/// Converts numbers to a wider type, without loss. `from` may be unaligned; it has the bytes of one Narrow for each
+/// number of `out` and may be the last bytes of `out`.
+template <class Narrow, class Wide>
+requires Widens<Narrow, Wide>
+void widen(std::span<std::byte const> from, std::span<Wide> out) noexcept {
+  std::array<Narrow, 256> block;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
   for (std::size_t begin = 0; begin < out.size(); begin += block.size()) {
     auto const count = std::min(block.size(), out.size() - begin);
-    std::memcpy(static_cast<void*>(block.data()), from.data() + begin * sizeof(Half), count * sizeof(Half));
+    std::memcpy(static_cast<void*>(block.data()), from.data() + begin * sizeof(Narrow), count * sizeof(Narrow));
     std::copy_n(block.begin(), count, out.begin() + static_cast<std::ptrdiff_t>(begin));
   }
 }

@@ -77,6 +77,36 @@ TEST_CASE("a file of float16 fills float members, in a batch and in a single sam
   CHECK(batch[&Mixed::pairs].values(1, 0, 0) == 3);
 }
 
+TEST_CASE("windows of a file of bytes fill members of tokens, the second one byte later") {
+  struct Piece {
+    std::vector<std::int32_t> tokens, next;
+  };
+  using data::RowRanges;
+  TemporaryFolder const folder;
+  write_file(folder / "text", "the cat sat on the mat\xff");
+  auto const text = data::open_raw<std::uint8_t>(folder / "text", {1});
+  data::ArrayDataset const pieces{
+      ArrayMember{&Piece::tokens, text, RowRanges::windows({.length = 4, .stride = 3, .end = 22})},
+      ArrayMember{&Piece::next, text, RowRanges::windows({.length = 4, .stride = 3, .first = 1, .end = 23})}};
+  REQUIRE(pieces.size() == 7);
+  CHECK(pieces.get(1).tokens == std::vector<std::int32_t>{' ', 'c', 'a', 't'});
+  CHECK(pieces.get(6).next == std::vector<std::int32_t>{'m', 'a', 't', 255});
+  data::DataLoader padded{pieces, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 7}};
+  data::DataLoader ragged{pieces, data::SequentialSampler{}, data::RaggedCollate{}, {.batch_size = 7}};
+  auto const check = [&](auto& loader) {
+    loader.start({}, 0, 0, 1);
+    auto const held = loader.next();
+    auto const& batch = held.batches()[0];
+    for (Index row = 0; row < 7; ++row) {
+      auto const tokens = batch[&Piece::tokens][row], next = batch[&Piece::next][row];
+      CHECK(std::vector<std::int32_t>(tokens.begin(), tokens.end()) == pieces.get(row).tokens);
+      CHECK(std::vector<std::int32_t>(next.begin(), next.end()) == pieces.get(row).next);
+    }
+  };
+  check(padded);
+  check(ragged);
+}
+
 TEST_CASE("a sample is one row of each array, read into a batch or alone") {
   TemporaryFolder const folder;
   auto const samples = dataset(folder);

@@ -116,6 +116,34 @@ TEST_CASE("rows are converted from any type that a file can have") {
                        doctest::Contains("has the number 2147483648, which int32 cannot hold"), DataError);
 }
 
+TEST_CASE("integers are read as wider ones that have all of their values, and as no others") {
+  using data::NumberType;
+  TemporaryFolder const folder;
+  auto const file = file_of(folder / "a", "x" + bytes_of(std::vector<std::uint16_t>{0xffff, 1, 0x0100, 7}));
+  data::FileArray const tokens(file, NumberType::of<std::uint16_t>(), {2, 2}, 1);
+  CHECK(tokens.numbers<std::int32_t>() == std::vector<std::int32_t>{65535, 1, 256, 7});
+  CHECK(tokens.numbers<std::uint64_t>() == std::vector<std::uint64_t>{65535, 1, 256, 7});
+  std::vector<std::int32_t> row(2);
+  tokens.read_rows(1, std::span(row));
+  CHECK(row == std::vector<std::int32_t>{256, 7});
+  data::FileArray const swapped(file, tokens.type(), {4}, 1, data::FileArray::Order::swapped);
+  swapped.read_rows(1, std::span(row));
+  CHECK(row == std::vector<std::int32_t>{256, 1});
+  data::MappedReads const reads;
+  CHECK(tokens.mapped(reads).numbers<std::int32_t>() == tokens.numbers<std::int32_t>());
+  data::FileArray const negative(file, NumberType::of<std::int16_t>(), {4}, 1);
+  CHECK(negative.numbers<std::int64_t>() == std::vector<std::int64_t>{-1, 1, 256, 7});
+  CHECK_THROWS_WITH_AS(static_cast<void>(negative.numbers<std::uint32_t>()),
+                       doctest::Contains("holds int16, but the requested type is of uint32"), DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(tokens.numbers<std::int16_t>()),
+                       doctest::Contains("holds uint16, but the requested type is of int16"), DataError);
+  CHECK_THROWS_AS(static_cast<void>(tokens.numbers<std::uint8_t>()), DataError);
+  CHECK_THROWS_AS(static_cast<void>(tokens.numbers<float>()), DataError);
+  data::FileArray const bools(file_of(folder / "b", std::string("\0\1\1", 3)), NumberType::of<bool>(), {3}, 0);
+  CHECK(bools.numbers<std::int32_t>() == std::vector<std::int32_t>{0, 1, 1});
+  CHECK_THROWS_AS(static_cast<void>(bools.numbers<std::int8_t>()), DataError);
+}
+
 TEST_CASE("several rows, and all rows, are read at once; partial and missing rows are refused") {
   TemporaryFolder const folder;
   std::vector<std::int32_t> const all{1, 2, 3, 4, 5, 6};

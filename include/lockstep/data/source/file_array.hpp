@@ -41,12 +41,16 @@ struct NumberType {
   }
   /// Returns the name of the type for messages, such as "float32".
   [[nodiscard]] std::string name() const;
-  /// Whether the type is Value, or converts to Value without loss: float16 and bfloat16 to float or double, bool to a
-  /// byte.
+  /// Whether the type is Value, or converts to Value without loss: float16 and bfloat16 to float or double, integers to
+  /// wider ones (a signed one to signed ones only), bool to an unsigned byte and to all wider integers.
   template <Number Value>
   [[nodiscard]] constexpr bool reads_as() const noexcept {
-    return *this == of<Value>() || (kind == 'b' && std::is_same_v<Value, std::uint8_t>) ||
-           (std::is_floating_point_v<Value> && bytes == 2 && (kind == 'f' || kind == 'B'));
+    constexpr auto size = static_cast<int>(sizeof(Value));
+    if (*this == of<Value>() || (kind == 'b' && std::is_same_v<Value, std::uint8_t>)) return true;
+    if constexpr (std::is_floating_point_v<Value>) return bytes == 2 && (kind == 'f' || kind == 'B');
+    if constexpr (std::is_integral_v<Value>)
+      return bytes < size && (kind == 'u' || kind == 'b' || (kind == 'i' && std::is_signed_v<Value>));
+    return false;
   }
   /// Compares kind and size.
   friend bool operator==(NumberType const&, NumberType const&) = default;
@@ -57,10 +61,24 @@ namespace detail {
 /// Converts numbers of a type that `reads_as` Value, which fill the last bytes of `out`, to Value in place.
 template <Number Value>
 void widen_in_place(NumberType type, std::span<Value> out) noexcept {
-  if constexpr (std::is_floating_point_v<Value>) {
-    if (type == NumberType::of<Value>()) return;
-    auto const from = std::as_bytes(out).last(out.size() * static_cast<std::size_t>(type.bytes));
-    type.kind == 'B' ? widen<bfloat16>(from, out) : widen<float16>(from, out);
+  if (type.bytes == static_cast<int>(sizeof(Value))) return;
+  auto const from = std::as_bytes(out).last(out.size() * static_cast<std::size_t>(type.bytes));
+  auto const widen_if = [&]<class Narrow>(Narrow) {
+    if constexpr (Widens<Narrow, Value>) widen<Narrow>(from, out);
+  };
+  switch (type.kind) {
+    case 'B':
+      return widen_if(bfloat16());
+    case 'f':
+      return widen_if(float16());
+    case 'i':
+      return type.bytes == 1   ? widen_if(std::int8_t{})
+             : type.bytes == 2 ? widen_if(std::int16_t{})
+                               : widen_if(std::int32_t{});
+    default:
+      return type.bytes == 1   ? widen_if(std::uint8_t{})
+             : type.bytes == 2 ? widen_if(std::uint16_t{})
+                               : widen_if(std::uint32_t{});
   }
 }
 
@@ -109,7 +127,7 @@ class FileArray {
   /// @throws DataError if the extents have another number of numbers, or one is negative
   [[nodiscard]] FileArray reshape(std::vector<Index> shape) const;
   /// Reads rows from row `first` until `out` is full: one row, or a sequence of rows. Converts float16 and bfloat16 to
-  /// float or double.
+  /// float or double, and integers to wider ones.
   /// @throws DataError if the numbers are of another type, or the file has been shortened since it was opened
   /// @throws DataError if `out` does not hold a whole number of rows, or the array has fewer
   template <Number Value>

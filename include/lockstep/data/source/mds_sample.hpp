@@ -44,7 +44,7 @@ class MdsSample {
   /// Returns the value of a column with encoding str.
   [[nodiscard]] std::string_view text(std::string_view column) const;
   /// Returns the numbers of a column with encoding int, float32 and so on, or of an ndarray of fixed shape. Converts
-  /// float16 to float or double.
+  /// float16 to float or double, and integers to wider ones.
   /// @throws DataError if they are of another type
   template <Number Element>
   [[nodiscard]] std::vector<Element> numbers(std::string_view column) const {
