@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -158,6 +159,14 @@ void compare_lines(std::string const& path, std::string const& encoding) {
     if (auto const line = lane.next(); line != indexed.get(i) || line != read.get(i))
       throw std::logic_error("a line differs");
   if (lane.next()) throw std::logic_error("there is a line more");
+  data::TextLinesDataset const blocks(path, {.encoding = encoding, .unit = data::TextUnit::block});
+  Index used = 0;  // each line is a line of one block
+  for (Index i = 0; i < blocks.size(); ++i) {
+    std::istringstream lines_of_block(blocks.get(i));
+    for (std::string line; std::getline(lines_of_block, line);)
+      if (used >= indexed.size() || indexed.get(used++) != line) throw std::logic_error("a block differs");
+  }
+  if (used != indexed.size()) throw std::logic_error("the blocks have other lines");
 }
 /// A stream of lines and their index must agree, wherever the text is, and in any encoding.
 void lines(std::string_view input) {

@@ -55,6 +55,34 @@ TEST_CASE("lines of a larger file are read on demand and are equal") {
   }
 }
 
+TEST_CASE("blocks are the lines between blank lines, with the number of their first line") {
+  TemporaryFolder const folder;
+  constexpr std::size_t block = std::size_t{1} << 16;  // size of one read
+  for (std::size_t const length : {std::size_t{1}, block - 4, block - 1, block, 3 * block}) {
+    std::string const longest(length, 'x');
+    write_file(folder / "a", "\xef\xbb\xbf\n \nA\tB-PER\r\nb\tO\r\n\t\n\n" + longest + "\n" + longest + "\n\nlast");
+    data::TextLinesDataset const held(folder / "a", {.unit = data::TextUnit::block}),
+        read(folder / "a", {.max_held_bytes = 0, .unit = data::TextUnit::block});
+    for (auto const& blocks : {held, read}) {
+      REQUIRE(blocks.size() == 3);
+      CHECK(blocks.get(0) == "A\tB-PER\nb\tO");
+      CHECK(blocks.get(1) == longest + "\n" + longest);
+      CHECK(blocks.get(2) == "last");
+      CHECK(blocks.name(0) == folder / "a:3");
+      CHECK(blocks.name(1) == folder / "a:7");
+      CHECK(blocks.name(2) == folder / "a:10");
+    }
+    CHECK(held.fingerprint() == read.fingerprint());
+  }
+  write_file(folder / "a", "one\ntwo\n\n\n");
+  data::TextLinesDataset const one(folder / "a", {.unit = data::TextUnit::block});
+  REQUIRE(one.size() == 1);
+  CHECK(one.get(0) == "one\ntwo");
+  write_file(folder / "blank", "\n \r\n\n");
+  CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "blank", {.unit = data::TextUnit::block}),
+                       doctest::Contains("holds no line"), DataError);
+}
+
 TEST_CASE("a line longer than 64 MiB is refused") {
   TemporaryFolder const folder;
   write_file(folder / "a", std::string((std::size_t{1} << 26) + 1, 'x'));

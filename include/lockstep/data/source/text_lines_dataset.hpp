@@ -15,17 +15,25 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// Options of TextLinesDataset: memory and encoding.
+/// Part of a text file that is a sample of a TextLinesDataset.
+enum class TextUnit {
+  line,   ///< a line that is not blank
+  block,  ///< consecutive lines that are not blank: a paragraph, or a sentence with a word in each line (CoNLL)
+};
+
+/// Options of TextLinesDataset: memory, encoding and samples.
 struct TextLinesOptions {
   std::uint64_t max_held_bytes =
       detail::max_held_text;  ///< larger files are not kept in memory: `get` reads their lines on demand
   /// Encoding of the file: "utf-8", which is checked; "bytes", delivered as they are; or a name that iconv of the
   /// system knows, such as "latin-1", "windows-1252" or "utf-16", whose text is converted to UTF-8.
   std::string encoding = "utf-8";
+  TextUnit unit = TextUnit::line;  ///< what a sample is
 };
 
-/// Reads the lines of a text file that are not blank. Removes line ends (LF or CR LF) and a byte order mark. The
-/// constructor reads and indexes the file, with eight bytes for each line. Copies share index and text. Thread-safe.
+/// Reads the lines of a text file that are not blank, or the blocks of lines that blank lines separate. Removes line
+/// ends (LF or CR LF) and a byte order mark. The constructor reads and indexes the file, with eight bytes for each
+/// line, or sixteen for each block. Copies share index and text. Thread-safe.
 /// @throws DataError from the constructor if the file cannot be read, is not text in its encoding, or has no such
 /// line
 /// @throws ConfigError for an unknown encoding
@@ -35,11 +43,12 @@ class TextLinesDataset {
   /// Opens the file and indexes its lines.
   explicit TextLinesDataset(std::string path, TextLinesOptions options = {});
 
-  /// Returns the number of lines that are not blank.
+  /// Returns the number of lines that are not blank, or of blocks.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lines_->begins.size()); }
-  /// Returns line i of [0, size()), without its end.
+  /// Returns line i of [0, size()) without its end, or the lines of block i with a line feed between two of them.
   [[nodiscard]] std::string get(Index i) const;
-  /// Returns the place of a line such as "reviews.txt:17", counted from 1 over all lines of the file.
+  /// Returns the place of a line, or of the first line of a block, such as "reviews.txt:17", counted from 1 over all
+  /// lines of the file.
   [[nodiscard]] std::string name(Index i) const;
   /// Rejects line i, for a reason that the text has.   @throws DataError "file:line: why"
   [[noreturn]] void refuse(Index i, std::string const& why) const { throw DataError(name(i) + ": " + why); }
@@ -49,11 +58,13 @@ class TextLinesDataset {
  private:
   struct Lines {
     Lines(std::string path, TextLinesOptions const& options)
-        : file(std::move(path), options.max_held_bytes, options.encoding) {}
+        : file(std::move(path), options.max_held_bytes, options.encoding), unit(options.unit) {}
 
     detail::TextFile file;
-    std::vector<std::size_t> begins;  // offset of each line in the file
-    std::vector<std::size_t> blanks;  // for each blank line, the number of lines before it that are not blank
+    TextUnit unit;
+    std::vector<std::size_t> begins;   // offset of each line or block in the file
+    std::vector<std::size_t> blanks;   // lines: for each blank line, the number of lines before it that are not blank
+    std::vector<std::size_t> numbers;  // blocks: number of the first line of each
   };
   std::shared_ptr<Lines const> lines_;
 };

@@ -6,20 +6,26 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 LOCKSTEP_INLINE TextLinesDataset::TextLinesDataset(std::string path, TextLinesOptions options) {
   auto lines = std::make_shared<Lines>(std::move(path), options);
-  auto& [file, begins, blanks] = *lines;
-  with_memory_for(file.path() + " (its lines)", file.size(), [&lines = *lines] {
+  with_memory_for(lines->file.path() + " (its lines)", lines->file.size(), [&lines = *lines] {
     auto window = lines.file.window();
+    bool in_block = false;
+    std::size_t number = 0;
     while (auto const line = detail::next_line(window, [&] { lines.file.grow(window); })) {
-      if (line->is_blank()) {
-        lines.blanks.push_back(lines.begins.size());
-      } else {
+      ++number;
+      bool const is_blank = line->is_blank();
+      if (lines.unit == TextUnit::line) {
+        is_blank ? lines.blanks.push_back(lines.begins.size()) : lines.begins.push_back(window.offset());
+      } else if (!is_blank && !in_block) {
         lines.begins.push_back(window.offset());
+        lines.numbers.push_back(number);
       }
+      in_block = !is_blank;
       window.drop(line->bytes);
     }
   });
-  if (begins.empty()) throw DataError(file.path() + ": holds no line; it must hold at least one sample");
-  begins.shrink_to_fit();
+  if (lines->begins.empty()) throw DataError(lines->file.path() + ": holds no line; it must hold at least one sample");
+  lines->begins.shrink_to_fit();
+  lines->numbers.shrink_to_fit();
   lines_ = std::move(lines);
 }
 
@@ -27,10 +33,18 @@ LOCKSTEP_INLINE std::string TextLinesDataset::get(Index i) const {
   auto const& begins = lines_->begins;
   auto const place = static_cast<std::size_t>(i);
   auto const end = place + 1 < begins.size() ? begins[place + 1] : lines_->file.size();
-  return std::string(detail::first_line(lines_->file.read(begins[place], end), 0, true)->text);
+  auto rest = lines_->file.read(begins[place], end);
+  auto line = detail::first_line(rest, 0, true);
+  std::string text(line->text);
+  if (lines_->unit == TextUnit::line) return text;
+  while (rest.remove_prefix(line->bytes), (line = detail::first_line(rest, 0, true)) && !line->is_blank())
+    (text += '\n') += line->text;
+  return text;
 }
 
 LOCKSTEP_INLINE std::string TextLinesDataset::name(Index i) const {
+  if (lines_->unit == TextUnit::block)
+    return lines_->file.path() + ":" + std::to_string(lines_->numbers[static_cast<std::size_t>(i)]);
   auto const& blanks = lines_->blanks;
   auto const before = std::upper_bound(blanks.begin(), blanks.end(), static_cast<std::size_t>(i)) - blanks.begin();
   return lines_->file.path() + ":" + std::to_string(i + before + 1);
