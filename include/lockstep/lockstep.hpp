@@ -336,6 +336,7 @@
 #include <lockstep/train/metrics/class_report.hpp>
 #include <lockstep/train/metrics/confusion_matrix.hpp>
 #include <lockstep/train/metrics/ctc_error_rate.hpp>
+#include <lockstep/train/metrics/entity_f1.hpp>
 #include <lockstep/train/metrics/f1.hpp>
 #include <lockstep/train/metrics/head_metric.hpp>
 #include <lockstep/train/metrics/log_loss.hpp>

@@ -12,6 +12,7 @@
 #include <lockstep/train/metrics/class_report.ipp>
 #include <lockstep/train/metrics/detail/binary_logits.ipp>
 #include <lockstep/train/metrics/detail/each_label.ipp>
+#include <lockstep/train/metrics/detail/entities.ipp>
 #include <lockstep/train/metrics/detail/paired_rows.ipp>
 #include <lockstep/train/metrics/detail/split_words.ipp>
 #include <lockstep/train/prediction/beam_search.ipp>

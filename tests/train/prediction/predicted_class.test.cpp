@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -55,6 +56,24 @@ TEST_CASE("rows are the places of images and the slots of sequences") {
   nn::Sequence<float, HostSpace> sequence;
   sequence.tokens = {{values.data(), {2, 3}}, {}};
   CHECK(train::predicted_class(sequence, 0) == 1);
+}
+
+TEST_CASE("the classes of a sequence are those of its tokens, without padding") {
+  std::vector<float> values{0, 1, 5, 0, 2, 3, 9, 0, 9, 0, 9, 0};
+  std::vector<std::int32_t> const lengths{3, 0};
+  std::vector<Index> const positions{0, 1}, offsets{0, 1, 6};
+  nn::Sequence<float, HostSpace> padded{
+      {{values.data(), {6, 2}}, {}},
+      nn::SequenceLayout<HostSpace>::padded(3, {lengths.data(), {2}}, {positions.data(), {2}})};
+  CHECK(train::predicted_classes(padded, 0) == std::vector<Index>{1, 0, 1});
+  CHECK(train::predicted_classes(padded, 1).empty());
+  nn::Sequence<float, HostSpace> const ragged{
+      padded.tokens, nn::SequenceLayout<HostSpace>::ragged(6, 5, {offsets.data(), {3}}, {positions.data(), {2}})};
+  CHECK(train::predicted_classes(ragged, 0) == std::vector<Index>{1});
+  CHECK(train::predicted_classes(ragged, 1) == std::vector<Index>{0, 1, 0, 0, 0});
+  CHECK_THROWS_WITH_AS(static_cast<void>(train::predicted_classes(padded, 2)),
+                       "predicted_classes: sequence 2 of a prediction with 2 sequences", ShapeError);
+  CHECK_THROWS_AS(static_cast<void>(train::predicted_classes(padded, -1)), ShapeError);
 }
 
 TEST_CASE("a row that the prediction does not have is an error") {

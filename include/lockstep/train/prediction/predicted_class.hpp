@@ -46,6 +46,29 @@ template <class Prediction>
          logits.begin();
 }
 
+/// Returns the class of each token of a sequence, without padding: the tags of a sentence, or the states of a
+/// recording. Each is the predicted_class of its slot.
+/// @param prediction a Sequence of logits on the host
+/// @param row number of the sequence in the batch
+/// @throws ShapeError if the prediction has no such sequence
+template <class Prediction>
+[[nodiscard]] std::vector<Index> predicted_classes(Prediction const& prediction, Index row) {
+  constexpr bool has_tokens = requires { prediction.layout; };
+  static_assert(has_tokens,
+                "Lockstep: predicted_classes reads the logits of tokens: predict returns a Sequence; for a Variable, "
+                "train::predicted_class returns the class of a row");
+  std::vector<Index> classes;
+  if constexpr (has_tokens) {
+    auto const& layout = prediction.layout;
+    if (row < 0 || row >= layout.rows)
+      throw ShapeError("predicted_classes: sequence " + std::to_string(row) + " of a prediction with " +
+                       std::to_string(layout.rows) + " sequences");
+    for (Index slot = layout.start(row), end = slot + layout.tokens(row); slot < end; ++slot)
+      classes.push_back(predicted_class(prediction, slot));
+  }
+  return classes;
+}
+
 /// Returns the probability of each class for a row of logits: their softmax. A single logit x gives the probabilities
 /// of the classes 0 and 1, of which the second is 1 / (1 + exp(-x)).
 /// @param row as for predicted_class

@@ -3,6 +3,7 @@
 // CASE top: Lockstep: metrics of labels read logits: predict returns a Variable or a Sequence
 // CASE auc: Lockstep: metrics of labels read logits: predict returns a Variable or a Sequence
 // CASE error_rate: Lockstep: CtcErrorRate reads logits: predict returns a Sequence
+// CASE entity_f1: Lockstep: EntityF1 reads logits of tokens: predict returns a Sequence
 // CASE text: Lockstep: a metric's label is a number, and this member of the sample is text or a struct
 // CASE array: Lockstep: predict returns logits [rows, classes], with one label for each row
 #include <array>
@@ -13,6 +14,7 @@
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/metrics/auc.hpp>
 #include <lockstep/train/metrics/ctc_error_rate.hpp>
+#include <lockstep/train/metrics/entity_f1.hpp>
 #include <lockstep/train/metrics/top_k_accuracy.hpp>
 
 using namespace lockstep;
@@ -42,5 +44,7 @@ void count(nn::Variable<float, 2, HostSpace> const& logits, [[maybe_unused]] Bot
   train::Accuracy{&Sample::at}.add(logits, batch);
 #elif defined(CASE_error_rate)
   train::CtcErrorRate{&Sample::words}.add(both, batch);
+#elif defined(CASE_entity_f1)
+  train::EntityF1{&Sample::words, {"O"}}.add(both, batch);
 #endif
 }
