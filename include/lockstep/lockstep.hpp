@@ -350,6 +350,7 @@
 #include <lockstep/train/metrics/retrieval_recall.hpp>
 #include <lockstep/train/metrics/root_mean_squared_error.hpp>
 #include <lockstep/train/metrics/top_k_accuracy.hpp>
+#include <lockstep/train/prediction/continue_tokens.hpp>
 #include <lockstep/train/prediction/draw_token.hpp>
 #include <lockstep/train/prediction/predicted_class.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
