@@ -31,6 +31,7 @@ TEST_CASE("sizes of all variable-length values come first") {
            little<std::uint32_t>(2) + little<std::uint32_t>(1) + "hi" + little<std::uint16_t>(500) + "x");
   CHECK(sample.text("a") == "hi");
   CHECK(sample.number<std::uint16_t>("b") == 500);
+  CHECK(sample.number<std::int32_t>("b") == 500);
   CHECK(sample.bytes("c").size() == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(sample.text("aa")), doctest::Contains("no column \"aa\"; did you mean \"a\"?"),
                        DataError);
