@@ -17,10 +17,9 @@ LOCKSTEP_INLINE AnyCommunicator connect(launch::World const& world) {
     case launch::Engine::store:
     case launch::Engine::nccl:
       throw ConfigError(
-          "comm::connect: this run's ranks are on several hosts, where NCCL connects GPUs (lockstep/comm/"
-          "nccl_communicator.cuh) and MPI all others (--engine mpi); lockstep/comm/store/store_communicator.hpp is for "
-          "small "
-          "messages");
+          "comm::connect: this run's ranks are on several hosts, where NCCL connects GPUs "
+          "(lockstep/comm/nccl/nccl_communicator.cuh) and MPI all others (--engine mpi); "
+          "lockstep/comm/store/store_communicator.hpp is for small messages");
     case launch::Engine::self:
       break;
   }
