@@ -344,6 +344,21 @@ struct Shifted {
 };
 }  // namespace
 
+TEST_CASE("a message about an index outside the dataset does not ask for its name") {
+  struct Clips {
+    std::vector<std::string> names = {"a", "b", "c"};
+    Index size() const { return std::ssize(names); }
+    Sample get(Index) const { return {}; }
+    std::string name(Index i) const { return names.at(static_cast<std::size_t>(i)); }
+  };
+  for (Index by : {-1, 3}) {
+    data::DataLoader loader{Clips{}, Shifted{by}, data::PadCollate{}, {.batch_size = 3}};
+    loader.start({}, 0, 0, 1);
+    auto const wrong = "DataLoader: sample " + std::to_string(by) + " (position 0 of epoch 0, step 0) cannot be made";
+    CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(wrong.c_str()), DataError);
+  }
+}
+
 TEST_CASE("an order with indices outside the dataset is refused before any sample is read") {
   for (int workers : {0, 2})
     for (Index by : {-1, 1}) {

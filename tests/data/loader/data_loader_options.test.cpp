@@ -323,6 +323,33 @@ TEST_CASE("a failure's message has the sample's name and its position in the ord
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), message.c_str(), DataError);
 }
 
+TEST_CASE("a deadline while the sampler chooses samples names no sample") {
+  struct Clips : Breaking {
+    std::vector<std::string> names = std::vector<std::string>(16, "clip");
+    std::string name(Index i) const { return names.at(static_cast<std::size_t>(i)); }
+  };
+  struct Waiting {
+    struct Order {
+      std::atomic<bool>* open;
+      Index size() const { return 16; }
+      auto in(Index) const {
+        while (!*open) std::this_thread::yield();
+        return [](Index position) { return position; };
+      }
+    };
+    std::atomic<bool>* open;
+    Order over(Clips const&) const { return {open}; }
+  };
+  std::atomic<bool> open = false;
+  data::DataLoader loader{
+      Clips{{16}}, Waiting{&open}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .deadline_seconds = 0.02}};
+  loader.start({}, 0, 0, 1);
+  auto const* const message = "worker 0 asks the sampler for samples, running for ";
+  for (int i = 0; i < 3; ++i)
+    CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(message), DataError);
+  open = true;
+}
+
 TEST_CASE("a deadline names the stuck sample, and the next call waits again") {
   struct Stuck : Breaking {
     std::atomic<bool>* open;

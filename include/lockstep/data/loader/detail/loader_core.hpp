@@ -39,7 +39,11 @@ class LoaderCore final : public LoaderScheduler {
   [[nodiscard]] LayoutOf<OrderType> layout(Split const& split, Index epoch, Tail tail, Index first = 0) const noexcept {
     return layout_of(order(), options().batch_size, tail, split, epoch, first);
   }
-  [[nodiscard]] std::string name_of_sample(Index index) const override { return name_of(dataset(), index); }
+  [[nodiscard]] std::string name_of_sample(Index index) const override {
+    // A message about a sampler's wrong index must not ask the dataset for its name.
+    bool const exists = index >= 0 && index < static_cast<Index>(dataset().size());
+    return exists ? name_of(dataset(), index) : "sample " + std::to_string(index);
+  }
   [[nodiscard]] Index steps_of(Split const& split, Index epoch, Tail tail) const noexcept override {
     return layout(split, epoch, tail).steps();
   }

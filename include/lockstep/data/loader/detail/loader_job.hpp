@@ -28,7 +28,7 @@ struct WorkerProgress {
   Phase phase = Phase::done;     // done: idle
   double since = 0;              // start of the phase
   int thread = 0;                // of the system; 0 for the caller of `next`
-  std::atomic<Index> index{-1};  // of the current sample
+  std::atomic<Index> index{-1};  // of the current sample; -1 before a job's first
   std::atomic<Index> position{-1};
 
   WorkerProgress() = default;

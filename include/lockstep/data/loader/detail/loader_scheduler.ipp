@@ -224,6 +224,7 @@ LOCKSTEP_INLINE bool LoaderScheduler::run_one(std::unique_lock<std::mutex>& lock
   if (!job.slot) return false;
   auto const generation = generation_.load(std::memory_order_relaxed);
   worker.phase = job.phase;
+  worker.index.store(-1, std::memory_order_relaxed);
   worker.since = Clock::seconds();
   ++active_;
   lock.unlock();
@@ -352,14 +353,15 @@ LOCKSTEP_INLINE std::string LoaderScheduler::deadline_message(SlotProgress const
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     auto const& worker = *workers_[i];
     out += "worker " + std::to_string(i);
-    if (worker.phase == Phase::read || worker.phase == Phase::write) {
-      out += std::string(worker.phase == Phase::read ? " reads " : " writes ") +
-             name_of_sample(worker.index.load(std::memory_order_relaxed)) + ", position " +
-             std::to_string(worker.position.load(std::memory_order_relaxed)) + ", running for " +
-             seconds(now - worker.since) + "; ";
-    } else {
-      out += worker.phase == Phase::done ? " has nothing to do; " : " lays out a batch; ";
+    if (worker.phase == Phase::done) {
+      out += " has nothing to do; ";
+      continue;
     }
+    auto const index = worker.index.load(std::memory_order_relaxed);
+    out += index < 0 ? std::string(worker.phase == Phase::read ? " asks the sampler for samples" : " lays out a batch")
+                     : (worker.phase == Phase::read ? " reads " : " writes ") + name_of_sample(index) + ", position " +
+                           std::to_string(worker.position.load(std::memory_order_relaxed));
+    out += ", running for " + seconds(now - worker.since) + "; ";
   }
   return out + "call `next` again to continue waiting, or raise deadline_seconds if samples are that slow";
 }
