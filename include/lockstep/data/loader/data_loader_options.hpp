@@ -33,8 +33,10 @@ struct DataLoaderOptions {
   int workers = 1;          ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`
   int prefetch = 2;         ///< micro-steps prefetched in addition to the one in use
   Tail tail = Tail::exact;  ///< incomplete global batch at the end of an epoch
-  int max_workers = 0;      ///< if above `workers`: another worker starts when `next` waits and all are busy
-  double deadline_seconds = 0;  ///< a longer wait in `next` is an error that names the stuck sample; 0: no deadline
+  int max_workers = 0;      ///< if above `workers`: another worker starts when `next` waits and all are busy; without
+                            ///< effect if `workers` is 0
+  double deadline_seconds = 0;  ///< a longer wait in `next` is an error that names the stuck sample; 0: no deadline;
+                                ///< without effect if `workers` is 0
   Index budget_bytes = 0;       ///< batches are prefetched only while all slots together need at most this; 0: no limit
   OnFailure on_failure = OnFailure::raise;  ///< if a sample cannot be made
   Delivery delivery = Delivery::ordered;    ///< order of the batches
