@@ -9,6 +9,7 @@
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
+#include <lockstep/data/sampler/token_budget_sampler.hpp>
 
 using namespace lockstep;
 
@@ -46,4 +47,16 @@ TEST_CASE("length buckets leave less padding than a shuffled order") {
   auto const bucketed = data::padding_share(buckets.over(dataset), lengths, 8, 4);
   CHECK(shuffled > 0.2);
   CHECK(bucketed < 0.1);
+}
+
+TEST_CASE("batches that the sampler chooses count as they are") {
+  std::vector<std::int32_t> const lengths{4, 2, 3, 2};
+  Dataset const dataset{4};
+  // The batches are 4 and 3, and 2 and 2.
+  data::TokenBudgetSampler const budget{.lengths = lengths, .tokens = 8, .spread = 0, .min_batches = 1, .max_rows = 2};
+  for (int shards : {1, 2, 3}) CHECK(data::padding_share(budget.over(dataset), lengths, 1, shards) == 1 - 11.0 / 12);
+  // The last batch has a row less.
+  std::vector<std::int32_t> const odd{4, 2, 3};
+  data::TokenBudgetSampler const rest{.lengths = odd, .tokens = 8, .spread = 0, .min_batches = 1, .max_rows = 2};
+  for (int shards : {1, 2}) CHECK(data::padding_share(rest.over(Dataset{3}), odd, 1, shards) == 1 - 9.0 / 10);
 }
