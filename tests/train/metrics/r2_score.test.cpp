@@ -50,6 +50,22 @@ TEST_CASE("equal targets count 1 if they are predicted exactly, otherwise 0") {
   CHECK(off.value() == 0);
 }
 
+TEST_CASE("many equal targets whose sums are rounded count 0 if they are not predicted exactly") {
+  for (float const target : {0.3f, 1.1f, 3.3f, -1e7f / 3}) {
+    train::R2Score off{&Run::one}, exact{&Run::one}, nearly{&Run::one};
+    std::vector<Run> runs(1000, Run{target, {}, {}, {}});
+    for (int batch = 0; batch < 7; ++batch) {
+      add(off, runs, std::vector<float>(1000, target + 1));
+      add(exact, runs, std::vector<float>(1000, target));
+    }
+    CHECK(off.value() == 0);
+    CHECK(exact.value() == 1);
+    runs[0].one *= 1.001f;
+    add(nearly, runs, std::vector<float>(1000, target));
+    CHECK(nearly.value() == doctest::Approx(-1.0 / 999));  // the prediction of all others, not of the mean
+  }
+}
+
 TEST_CASE("rows without a target and padding do not count, and a NaN is seen") {
   train::R2Score maybe{&Run::maybe};
   add(maybe, regression::one_output(), {2.5f, 100, 2, 8});

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,8 +33,8 @@ inline constexpr std::size_t outputs_of<std::vector<Value>> = outputs_of<Value>;
 /// mean), averaged over the outputs as by scikit-learn: `R2Score{&Run::energy}`. 1 is a perfect prediction, 0 that of
 /// the mean. An output whose targets are all equal counts 1 if it is predicted exactly, otherwise 0. Sequences and
 /// images count tokens or places. Rows whose std::optional target is empty do not count. The value is 0 without
-/// samples. `RegressionOptions::unit` has no effect. The deviations are a difference of sums of doubles, which loses
-/// digits if targets have a mean of more than 10^6 times their deviation.
+/// samples. `RegressionOptions::unit` has no effect. The deviations are a difference of sums, which loses digits if
+/// targets have a mean of more than 10^6 times their deviation; from 10^7 times on, targets count as equal.
 template <class Sample = detail::NoSample, class Target = float>
 class R2Score {
   static constexpr std::size_t outputs = detail::outputs_of<Target>;
@@ -58,14 +59,15 @@ class R2Score {
                             return "R2Score: the model predicts output " + std::to_string(output) +
                                    ", and the target has outputs 0 to " + std::to_string(outputs - 1);
                           });
-                          auto* const sums = &totals_[4 * static_cast<std::size_t>(output)];
+                          auto* const sums = &totals_[each * static_cast<std::size_t>(output)];
                           sums[0] += 1;
-                          sums[1] += target;
-                          sums[2] += target * target;
-                          sums[3] += (x - target) * (x - target);
+                          add_to(sums + 1, target);
+                          add_to(sums + 3, target * target);
+                          sums[5] += (x - target) * (x - target);
                         });
   }
-  /// Returns for each output: count, sum of targets, of their squares, of squared errors.
+  /// Returns for each output: count, sum of targets and its rounding errors, sum of their squares and its rounding
+  /// errors, sum of squared errors.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   /// Returns the score, at most 1; negative if the mean is the better prediction.
   [[nodiscard]] double value() const noexcept {
@@ -80,18 +82,28 @@ class R2Score {
   [[nodiscard]] char const* name() const noexcept { return options_.name.empty() ? "r2" : options_.name.c_str(); }
 
  private:
+  static constexpr std::size_t each = 6;  // totals of an output
+
+  /// Adds a number to sum[0], and the error of the rounded addition to sum[1]: otherwise equal targets would have
+  /// deviations that grow with their number.   @source Knuth, The Art of Computer Programming, volume 2, 4.2.2 B
+  static void add_to(double* sum, double x) noexcept {
+    double const before = std::exchange(sum[0], sum[0] + x), added = sum[0] - before;
+    sum[1] += (before - (sum[0] - added)) + (x - added);
+  }
   /// Returns the score of an output, or nothing without samples.
   [[nodiscard]] std::optional<double> score_of(std::size_t output) const noexcept {
-    auto const* const sums = &totals_[4 * output];
+    auto const* const sums = &totals_[each * output];
     if (sums[0] == 0) return std::nullopt;
-    double const deviations = sums[2] - sums[1] * sums[1] / sums[0];
-    if (!(deviations > 0)) return sums[3] == 0 ? 1 : 0;
-    return 1 - sums[3] / deviations;
+    double const sum = sums[1] + sums[2], squares = sums[3] + sums[4], deviations = squares - sum * sum / sums[0];
+    // Six roundings here, and three for each of up to 20 additions of totals of devices and ranks.
+    constexpr double rounding = 33 * std::numeric_limits<double>::epsilon();
+    if (!(deviations > rounding * squares)) return sums[5] == 0 ? 1 : 0;
+    return 1 - sums[5] / deviations;
   }
 
   Target Sample::*target_;
   RegressionOptions options_;
-  std::array<double, 4 * outputs> totals_{};  // for each output: count, sum of targets, of their squares, of errors
+  std::array<double, each * outputs> totals_{};
 };
 
 }}}  // namespace lockstep::train
