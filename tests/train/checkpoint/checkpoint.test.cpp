@@ -413,6 +413,7 @@ TEST_CASE("a new run does not mix its checkpoints with an earlier run's") {
         {.max_steps = to, .checkpoints = {.folder = folder / "saved", .resume = from}});
   };
   run(2, "");
+  lockstep_test::write_file(folder / "saved/step_4.safetensors.partial", "of the earlier run, which may still save");
   CHECK_THROWS_WITH_AS(
       run(1, ""),
       ("fit: the checkpoint folder has checkpoints of an earlier run, the newest " + step_file(folder / "saved", 2) +
@@ -420,6 +421,7 @@ TEST_CASE("a new run does not mix its checkpoints with an earlier run's") {
        "train::newest_checkpoint(folder)")
           .c_str(),
       ConfigError);
+  CHECK(std::filesystem::exists(folder / "saved/step_4.safetensors.partial"));
   lockstep_test::write_file(folder / "saved/step_2.safetensors.partial", "of a run that was killed");
   lockstep_test::write_file(folder / "saved/notes.partial", "of somebody else");
   run(3, train::newest_checkpoint(folder / "saved"));

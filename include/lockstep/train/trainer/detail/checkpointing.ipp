@@ -72,8 +72,8 @@ LOCKSTEP_COLD_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record
 LOCKSTEP_COLD_INLINE void Checkpointing::prepare() const {
   if (!saves_ || !is_main_rank()) return;
   try_folder(options_.folder, file_bytes());
-  remove_partial_checkpoints(options_.folder);
   refuse_other_runs();
+  remove_partial_checkpoints(options_.folder);  // not earlier: another run may be writing there
 }
 
 LOCKSTEP_COLD_INLINE void Checkpointing::check_folder() const {
