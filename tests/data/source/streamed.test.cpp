@@ -312,6 +312,51 @@ TEST_CASE("a stream continues after failed samples, whatever they threw") {
   CHECK(numbers == std::vector<Index>{5, 6, 7});
 }
 
+TEST_CASE("a lane whose skip fails is opened again, at its position") {
+  struct Cut {
+    std::atomic<int>* failures;
+    struct Lane {
+      std::atomic<int>* failures;
+      Index number = 0;
+      std::optional<Sample> next() { return Sample{0, 0, number++}; }
+      void skip(Index count) {
+        number = count / 2;
+        if ((*failures)-- > 0) throw DataError("the file is busy");
+        number = count;
+      }
+    };
+    Index lanes() const { return 1; }
+    Lane lane(Index, Index) const { return {failures}; }
+  };
+  std::atomic<int> failures = 2;
+  data::Streamed const stream(Cut{&failures}, 20);
+  stream.rewind(0, 10);
+  CHECK_THROWS_WITH_AS(static_cast<void>(stream.take({0, 0, 10})), "the file is busy", DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(stream.take({0, 0, 11})), "the file is busy", DataError);
+  CHECK(stream.take({0, 0, 12}) == Sample{0, 0, 12});
+  CHECK(stream.take({0, 0, 13}) == Sample{0, 0, 13});
+}
+
+TEST_CASE("an epoch of unknown length ends although a lane cannot be opened") {
+  struct Missing : Numbers {
+    Lane lane(Index k, Index epoch) const {
+      if (k == 1) throw DataError("the file is gone");
+      return Numbers::lane(k, epoch);
+    }
+  };
+  auto loader = loader_of(Missing{{{3, 3}}}, {.batch_size = 2, .on_failure = data::OnFailure::skip});
+  loader.start({}, 0, 0, 1);
+  std::vector<Index> numbers;
+  for (int step = 0; step < 10; ++step) {
+    auto const held = loader.next_while_any([](Index own) { return own; });
+    if (!held) break;
+    REQUIRE(step < 9);
+    for (auto const& sample : rows_of(held->batches()[0])) numbers.push_back(sample.number);
+  }
+  CHECK(numbers == std::vector<Index>{0, 1, 2});
+  CHECK(loader.stats().skipped == 1);
+}
+
 TEST_CASE("a transformed stream is a stream") {
   Numbers const numbers{{5, 0, 3}, 2};
   auto const tenfold = [](Sample sample) {

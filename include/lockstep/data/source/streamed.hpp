@@ -146,17 +146,23 @@ class Streamed {
     ++lane.next;
     std::optional<Sample> out;
     if (lane.ended) return out;
-    bool more = true;
-    if (!lane.reader) {
-      lane.reader.emplace(stream_.lane(k, lane.epoch));
-      more = skip_samples(*lane.reader, lane.next - 1);
-    }
-    if (more) out = lane.reader->next();
+    if (lane.reader || open(lane, k)) out = lane.reader->next();
     if (!out) {
       lane.ended = true;
       lane.reader.reset();
     }
     return out;
+  }
+  /// Opens a lane and skips the samples before the next one. Returns false if the lane ends before it.
+  bool open(Lane& lane, Index k) const {
+    try {
+      lane.reader.emplace(stream_.lane(k, lane.epoch));
+      return skip_samples(*lane.reader, lane.next - 1);
+    } catch (...) {
+      lane.reader.reset();               // its position is unknown: the next sample opens the lane again
+      lane.ended = samples_ == unknown;  // otherwise an epoch without a number of samples would not end
+      throw;
+    }
   }
   static bool skip_samples(Reader& reader, Index count) {
     if constexpr (requires { reader.skip(count); }) {
