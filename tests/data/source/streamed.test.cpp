@@ -244,6 +244,8 @@ TEST_CASE("unsupported operations of a stream are refused") {
   CHECK_THROWS_WITH_AS(loader_of(stream, {.tail = data::Tail::pad}), doctest::Contains("a stream has no other samples"),
                        ConfigError);
   CHECK_THROWS_AS(loader_of(stream, {.on_failure = data::OnFailure::substitute}), ConfigError);
+  CHECK_FALSE(loader.has_end());
+  CHECK(loader_of(stream, {}, 20).has_end());
 }
 
 TEST_CASE("places can be requested in any order, also across an epoch boundary, and errors keep their place") {

@@ -28,6 +28,9 @@ concept SequentialAccess = Dataset<Source> &&
   { dataset.lanes() } -> std::convertible_to<Index>;
 };
 
+/// Size of a stream of unknown length: more samples than any epoch has.
+inline constexpr Index unknown_size = Index{1} << 40;
+
 /// A dataset that returns samples in any order, as required by datasets that choose samples.
 template <class Source>
 concept RandomAccess = Dataset<Source> && !SequentialAccess<Source>;

@@ -163,6 +163,8 @@ class DataLoader {
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Returns the number of samples in an epoch.
   [[nodiscard]] Index samples() const { return core_->samples(); }
+  /// Returns whether an epoch has an end. That of a stream of unknown length has none: see `next_while_any`.
+  [[nodiscard]] bool has_end() const { return repeats || samples() < detail::unknown_size; }
   /// Returns the number of micro-steps in an epoch, equal on all ranks: ceil(samples / (batch_size * split.all)), or
   /// the floor for Tail::drop. For a BatchOrder: ceil(batches / split.all).
   [[nodiscard]] Index steps(Split const& split = {}) const { return steps(split, options().tail); }

@@ -13,6 +13,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/source/stream_dataset.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -31,7 +32,7 @@ class Streamed {
  public:
   using Sample = SampleOfStream<Stream>;  ///< type of a sample
   /// More than any epoch has.
-  static constexpr Index unknown = Index{1} << 40;
+  static constexpr Index unknown = detail::unknown_size;
 
   /// @param samples positions in an epoch; unknown: until all lanes have ended
   explicit Streamed(Stream stream, Index samples = unknown)

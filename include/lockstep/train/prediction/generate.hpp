@@ -14,6 +14,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/detail/expect_end.hpp>
 #include <lockstep/train/detail/row_parts.hpp>
 #include <lockstep/train/detail/sorted_rows.hpp>
 #include <lockstep/train/detail/start_once.hpp>
@@ -42,6 +43,7 @@ void generate_in_parts(Trainer& trainer, Predictor<Model>& predictor, Loader& lo
                        Next const& next, ProgressCallback const& on_progress, auto const& receive) {
   if (loader.options().tail != data::Tail::exact)
     throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
+  expect_end("generate", loader);
   data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
   start_once(loader, split);
   RowParts parts;

@@ -14,6 +14,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/optim/averaged.hpp>
+#include <lockstep/train/detail/expect_end.hpp>
 #include <lockstep/train/trainer/detail/averaged_parameters.hpp>
 #include <lockstep/train/trainer/detail/start_loader.hpp>
 #include <lockstep/train/trainer/detail/with_sample_name.hpp>
@@ -89,6 +90,7 @@ template <class Model, class Optimizer, class Policy, class Loader>
   auto& session = trainer.session();
   using Replica = typename std::remove_reference_t<decltype(session)>::DeviceReplica;
   auto const split = trainer.split();
+  detail::expect_end("averaged_buffers", loader);
   session.synchronize_buffers();
   detail::start_loader<Replica>(loader, split, 0, 0, 1);
   detail::KeptBuffers const own(session, trainer.buffers());

@@ -148,7 +148,7 @@ class Trainer {
   /// @throws ConfigError if an option or a setting of the optimizer is out of range, or both loaders are the same
   /// object
   /// @throws ConfigError if `best_by` is unknown, an option or observer needs evaluations that there are none of, or
-  /// the warm-up is longer than the fit
+  /// the warm-up is longer than the fit, or a stream of unknown length is to be read to its end
   /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
   /// @throws Error if the loss or a gradient to be clipped is not finite, or a parameter before an evaluation, a save
   /// or the end; if no parameter gets a gradient, or the weight is 0
@@ -315,7 +315,7 @@ class Trainer {
     train::detail::check_options(options);
     optim::check_settings(optimizer_);
     train::detail::MetricNames const metric_names(evaluation);
-    train::detail::check_loaders(loader, evaluation, split());
+    train::detail::check_loaders(loader, evaluation, split(), options.max_steps);
     train::detail::check_evaluation(metric_names, evaluates, options);
     Index const batch_size = loader.options().batch_size;
     auto record = train::detail::record_of(session_, policy_, layout_, batch_size, options);

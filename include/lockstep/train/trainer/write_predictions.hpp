@@ -11,6 +11,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/train/detail/expect_end.hpp>
 #include <lockstep/train/detail/sorted_rows.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/logs/observer.hpp>
@@ -40,6 +41,7 @@ PredictionReceiver(Function) -> PredictionReceiver<Function>;
 
 template <class Loader>
 void expect_all_samples(Loader const& loader) {
+  expect_end("write_predictions", loader);
   if (loader.options().tail == data::Tail::drop)
     throw ConfigError(
         "write_predictions: the loader's tail is drop, so that the last samples would have no row; leave it at exact");

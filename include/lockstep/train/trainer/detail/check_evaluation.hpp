@@ -11,6 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/detail/expect_end.hpp>
 #include <lockstep/train/detail/log_columns.hpp>
 #include <lockstep/train/metrics/best_evaluation.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
@@ -60,9 +61,10 @@ class MetricNames {
 [[noreturn, gnu::cold]] void refuse_shared_loader();
 
 /// Returns the evaluation's steps, at least 1.
-/// @throws DataError if there are none, as a mean over nothing would look perfect
+/// @throws DataError if there are none, as a mean over nothing would look perfect; ConfigError if they have no end
 template <class Loader, class... Metrics>
 Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
+  expect_end("evaluate" + evaluation_label(prefix), evaluation.loader);
   auto const steps = exact_steps(evaluation.loader, split);
   if (steps == 0) refuse_no_steps(prefix, evaluation.loader.samples());
   return steps;
@@ -73,7 +75,8 @@ void check_names(MetricNames const& metric_names, char const* what);
 
 /// Checks the loaders before training starts.   @throws ConfigError
 template <class Loader, class Evaluation>
-void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split) {
+void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split, Index max_steps) {
+  if (max_steps == 0) expect_end("fit", loader, ", or set max_steps");
   each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
     if (static_cast<void const*>(&each.loader) == &loader) refuse_shared_loader();
     steps_of(prefix, each, split);
