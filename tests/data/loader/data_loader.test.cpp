@@ -344,6 +344,42 @@ struct Shifted {
 };
 }  // namespace
 
+TEST_CASE("the readers of workers are destroyed before the dataset that they refer to") {
+  struct Counted {
+    std::atomic<int>* living;
+    explicit Counted(std::atomic<int>* count) : living(count) { ++*living; }
+    Counted(Counted const& other) : Counted(other.living) {}
+    Counted& operator=(Counted const&) = default;
+    ~Counted() { --*living; }
+  };
+  struct Decoding {
+    Counted self;
+    std::atomic<int>* orphans;
+    struct Worker {
+      std::atomic<int>*datasets, *orphans;
+      ~Worker() { *orphans += *datasets == 0 ? 1 : 0; }
+      Sample get(Index) { return {}; }
+    };
+    Index size() const { return 8; }
+    Sample get(Index) const { return {}; }
+    Worker worker() const { return {self.living, orphans}; }
+  };
+  for (int workers : {0, 2}) {
+    std::atomic<int> datasets = 0, orphans = 0;
+    {
+      data::DataLoader loader{Decoding{Counted(&datasets), &orphans},
+                              data::SequentialSampler{},
+                              data::PadCollate{},
+                              {.batch_size = 4, .workers = workers}};
+      loader.start({}, 0, 0, 1);
+      static_cast<void>(loader.next());
+      CHECK(datasets == 1);
+    }
+    CHECK(datasets == 0);
+    CHECK(orphans == 0);
+  }
+}
+
 TEST_CASE("a message about an index outside the dataset does not ask for its name") {
   struct Clips {
     std::vector<std::string> names = {"a", "b", "c"};

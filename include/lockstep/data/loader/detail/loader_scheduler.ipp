@@ -162,6 +162,8 @@ LOCKSTEP_INLINE void LoaderScheduler::stop() noexcept {
     work_.notify_all();
   }
   for (auto& thread : threads) thread.join();
+  std::lock_guard lock(mutex_);
+  workers_.clear();  // their readers may refer to the dataset, which the derived class destroys first
 }
 
 LOCKSTEP_INLINE LoaderStats LoaderScheduler::stats() const {
