@@ -49,6 +49,19 @@ TEST_CASE("each sample is in one part, in order, and only the seed decides in wh
   CHECK(data::hold_out(Numbers{2}, 0.99, 0).training.size() == 1);
 }
 
+TEST_CASE("a group that the dataset does not have is refused") {
+  struct Misnumbered : Numbers {
+    Index wrong;
+    Index groups() const { return 3; }
+    Index group(Index i) const { return i == 4 ? wrong : i % 3; }
+  };
+  CHECK_THROWS_WITH_AS(data::hold_out(Misnumbered{{9}, 3}, 0.5, 1),
+                       "hold_out: sample 4 is of group 3, and the dataset has 3; groups are numbered from 0",
+                       DataError);
+  CHECK_THROWS_WITH_AS(data::hold_out(Misnumbered{{9}, -1}, 0.5, 1), doctest::Contains("sample 4 is of group -1"),
+                       DataError);
+}
+
 TEST_CASE("groups stay together") {
   auto const parts = data::hold_out(Grouped{{103}}, 0.25, 3);
   std::set<Index> training, evaluation;

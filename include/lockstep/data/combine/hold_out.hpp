@@ -28,6 +28,8 @@ struct HeldOut {
 
 namespace detail {
 void check_fraction(double fraction);
+/// @throws DataError for a sample's group that the dataset does not have
+[[noreturn]] void refuse_group(Index sample, Index group, Index groups);
 
 /// Chooses which of `units` units are held out: ceil(fraction * units), but never all.
 std::vector<bool> choose_held_out(Index units, double fraction, std::uint64_t key);
@@ -44,7 +46,8 @@ HeldOut<Source> split_by(Source const& dataset, IsHeld const& is_held) {
 /// training. Both parts keep the dataset's order. A dataset with groups is split by group: ceil(fraction * groups)
 /// whole groups are held out, not counting groups without samples.
 /// @throws ConfigError unless 0 < fraction < 1
-/// @throws DataError if there are fewer than two samples, or groups, to split
+/// @throws DataError if there are fewer than two samples, or groups, to split, or a sample's group is not one of the
+/// dataset's groups
 template <Dataset Source>
 [[nodiscard]] HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t seed) {
   detail::check_fraction(fraction);
@@ -52,7 +55,11 @@ template <Dataset Source>
   std::vector<Index> number;  // of each group among those with samples; -1 without
   if constexpr (GroupedDataset<Source>) {
     number.assign(static_cast<std::size_t>(dataset.groups()), -1);
-    for (Index i = 0; i < dataset.size(); ++i) number[static_cast<std::size_t>(dataset.group(i))] = 0;
+    for (Index i = 0; i < dataset.size(); ++i) {
+      Index const group = dataset.group(i);
+      if (group < 0 || group >= std::ssize(number)) detail::refuse_group(i, group, std::ssize(number));
+      number[static_cast<std::size_t>(group)] = 0;
+    }
     units = 0;
     for (auto& each : number)
       if (each == 0) each = units++;

@@ -9,6 +9,11 @@ LOCKSTEP_COLD_INLINE void check_fraction(double fraction) {
     throw ConfigError("hold_out: the fraction is " + shortest(fraction) + "; it must be between 0 and 1");
 }
 
+LOCKSTEP_COLD_INLINE void refuse_group(Index sample, Index group, Index groups) {
+  throw DataError("hold_out: sample " + std::to_string(sample) + " is of group " + std::to_string(group) +
+                  ", and the dataset has " + std::to_string(groups) + "; groups are numbered from 0");
+}
+
 LOCKSTEP_COLD_INLINE std::vector<bool> choose_held_out(Index units, double fraction, std::uint64_t key) {
   constexpr double rounding_tolerance = 1e-12;  // 0.07 of 100 is 7
   auto const held_count =
