@@ -99,6 +99,22 @@ TEST_CASE("after a resume anywhere, with any ranks, batch size and workers, ever
   }
 }
 
+TEST_CASE("the state before the step after an epoch's last is the next epoch's first, and can be read again") {
+  for (auto tail : {data::Tail::exact, data::Tail::pad, data::Tail::drop}) {
+    data::DataLoader loader{
+        Numbers{23}, data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 0, .tail = tail}};
+    auto const steps = loader.steps();
+    auto const state = loader.state_before({}, 2, steps);
+    CHECK(state == loader.state_before({}, 3, 0));
+    CHECK(data::LoaderState::from_json(state.to_json()) == state);
+    loader.start({}, 2, steps - 1, 3);
+    CHECK(loader.state_after(loader.next()) == state);
+    for (Index step : {Index{-1}, steps + 1})
+      CHECK_THROWS_WITH_AS(static_cast<void>(loader.state_before({}, 2, step)),
+                           doctest::Contains("within the epoch's micro-steps"), ConfigError);
+  }
+}
+
 TEST_CASE("the next epoch's first position follows an epoch's last step") {
   auto loader = make(8, 4);
   loader.start({}, 0, 0, 2);

@@ -228,9 +228,13 @@ class DataLoader {
     return {core_->collate(), std::vector(static_cast<std::size_t>(shape.rows), shape.longest)};
   }
 
-  /// Returns the state before a micro-step of an epoch.
+  /// Returns the state before a micro-step of an epoch. After the last micro-step, it is the next epoch's first state.
+  /// @throws ConfigError if the micro-step does not exist
   [[nodiscard]] LoaderState state_before(Split const& split, Index epoch, Index step) const {
-    return {epoch, core_->layout(split, epoch, options().tail).begin(step), samples(), fingerprint()};
+    auto const layout = core_->layout(split, epoch, options().tail);
+    if (step < 0 || step > layout.steps()) detail::refuse("step", step, "within the epoch's micro-steps");
+    bool const ends = step > 0 && step == layout.steps();
+    return {epoch + (ends ? 1 : 0), ends ? 0 : layout.begin(step), samples(), fingerprint()};
   }
   /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
   /// number of ranks can share them, and their content is equal.
