@@ -69,6 +69,21 @@ struct DistanceError : Distance {
 };
 }  // namespace
 
+TEST_CASE("a relative path counts from the working directory at the start of the fit") {
+  lockstep_test::TemporaryFolder const folder;
+  struct Leaving : train::Observer {
+    void step(train::StepReport const&) override { std::filesystem::current_path("/"); }
+  } leaving;
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  train::KeepBest best(trainer, "kept/best.safetensors");
+  auto const here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  CHECK_NOTHROW(trainer.fit(loader, train::Evaluation{again}, {.epochs = 1, .observers = {&leaving, &best}}));
+  std::filesystem::current_path(here);
+  CHECK(std::filesystem::exists(folder / "kept/best.safetensors"));
+}
+
 TEST_CASE("if a metric is better when lower, its smallest value is kept, and others end the run") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors";

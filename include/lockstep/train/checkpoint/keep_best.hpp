@@ -37,6 +37,7 @@ class BestFile : public Observer {
   [[nodiscard]] static Index step_of(std::string const& path);
 
   std::string path_;
+  std::string file_;  // the path, absolute, as of the start of the fit
   Metadata metadata_;
   std::FILE* out_;
   std::string best_by_;
@@ -47,8 +48,8 @@ class BestFile : public Observer {
 }  // namespace detail
 
 /// Saves the trainer's parameters, buffers and `metadata` after each evaluation that is the best so far by
-/// `FitOptions::best_by`. The file appears complete or not at all. Its folder is created before the first step. A fit
-/// without evaluations is rejected.
+/// `FitOptions::best_by`. The file appears complete or not at all. Its folder is created before the first step. A
+/// relative path counts from the working directory at the start of the fit. A fit without evaluations is rejected.
 /// A resumed run may be judged by another metric, by which another evaluation was the best. The existing file is then
 /// renamed, see `renamed_file()`.
 /// For one rank only. The trainer must outlive it. If `out` is given, it receives a line for each file: "new best f1

@@ -10,6 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 LOCKSTEP_COLD_INLINE void BestFile::start(StartReport const& report) {
   fit_guard_.start("KeepBest", path_, report.resumed);
   best_by_ = report.best_by;
+  file_ = absolute_path(path_);
   check_metadata("KeepBest: " + path_, metadata_);
   auto const folder = path_.find_last_of('/');
   try_folder(folder == std::string::npos ? "."
@@ -28,7 +29,7 @@ LOCKSTEP_COLD_INLINE void BestFile::evaluation(EvaluationReport const& report) {
   if (!report.best) return;
   auto metadata = metadata_;
   metadata.emplace_back(key, std::to_string(report.step));
-  save(path_, metadata);
+  save(file_, metadata);
   if (!out_) return;
   auto const metric = std::find_if(report.metrics.begin(), report.metrics.end(),
                                    [&](auto const& each) { return each.first == best_by_; });
