@@ -2,6 +2,7 @@
 #pragma once
 #include <time.h>
 
+#include <charconv>
 #include <cmath>
 #include <string>
 
@@ -36,7 +37,9 @@ namespace detail {
 template <class Trainer>
 void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) {
   auto const offset = detail::clock_offset_to_realtime();
-  auto const of_first = std::stod(trainer.broadcast(shortest(offset), 0));
+  auto const sent = trainer.broadcast(shortest(offset), 0);
+  double of_first = 0;
+  std::from_chars(sent.data(), sent.data() + sent.size(), of_first);  // std::stod would obey the locale
   detail::TraceEvents events(trainer.rank(), detail::clock_difference(of_first, offset));
   events.add(trace, trainer.layout());
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
