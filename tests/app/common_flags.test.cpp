@@ -147,6 +147,16 @@ TEST_CASE("the global batch must divide exactly, or is refused with the nearest 
   CHECK(contains(nearest("1"), "nearest that fits is 12"));
 }
 
+TEST_CASE("a batch that no loader takes is refused before any rank starts") {
+  CHECK(parse({"--nproc", "2", "--batch-size", "2147483647"}).shard_size() == 2147483647);
+  CHECK(refused({"--nproc", "2", "--batch-size", "2147483648"}) ==
+        "--batch-size 2147483648: a batch of each rank or device has 2147483648 samples, and may have at most "
+        "2147483647; give fewer, and --grad-accum-steps for a larger step");
+  CHECK(contains(refused({"--global-batch-size", "4294967296"}), "--global-batch-size 4294967296: a batch of each"));
+  CHECK(parse({"--global-batch-size", "4294967296", "--grad-accum-steps", "4"}).batch_size == Index{1} << 30);
+  CHECK(parse({"--reproducible", "4", "--batch-size", "4294967296"}).shard_size() == Index{1} << 30);
+}
+
 TEST_CASE("shards must fit ranks and batches, or are refused with the nearest valid number") {
   auto options = parse({"--reproducible", "8", "--nproc", "2", "--batch-size", "12"});
   CHECK(options.reproducible == 8);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+#include <limits>
+
 #include <lockstep/app/common_flags.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
@@ -134,6 +137,13 @@ LOCKSTEP_INLINE void CommonFlags::resolve_batch_size() {
         "--batch-size", options_.batch_size, shards / devices,
         std::to_string(shards) + " shards of --reproducible on " + std::to_string(devices) + " ranks or devices");
   }
+  constexpr Index most = std::numeric_limits<std::int32_t>::max();  // of a DataLoader
+  if (options_.shard_size() <= most) return;
+  auto const flag = given_.global_batch_size ? "--global-batch-size " + std::to_string(*given_.global_batch_size)
+                                             : "--batch-size " + std::to_string(options_.batch_size);
+  throw ConfigError(flag + ": a batch " + (reproducible ? "of each shard" : "of each rank or device") + " has " +
+                    std::to_string(options_.shard_size()) + " samples, and may have at most " + std::to_string(most) +
+                    "; give fewer, and --grad-accum-steps for a larger step");
 }
 
 LOCKSTEP_INLINE void CommonFlags::check_multiple(char const* flag, Index value, Index unit,
