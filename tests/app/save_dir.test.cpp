@@ -82,6 +82,16 @@ TEST_CASE("a directory that could not be created is refused before the start") {
     CHECK(contains(refused(folder.at("fixed/new/deep"), "auto"), "fixed: Permission denied; name another directory"));
 }
 
+TEST_CASE("a link to a missing directory is refused before the start, also above the directory") {
+  Folder const folder;
+  fs::create_symlink("gone", folder.path / "link");
+  auto const message = folder.at("link") + " is a link to gone, which does not exist; create that directory";
+  CHECK(contains(refused(folder.at("link")), "link: cannot be created, because " + message));
+  CHECK(contains(refused(folder.at("link/run/1")), message));
+  fs::create_directory(folder.at("gone"));
+  CHECK(refused(folder.at("link/run/1")).empty());
+}
+
 TEST_CASE("--init-from names a file") {
   Folder const folder;
   CHECK_NOTHROW(app::check_init_from(""));

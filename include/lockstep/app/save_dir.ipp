@@ -23,6 +23,12 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
   if (!fs::exists(there)) {
+    auto const whole = fs::absolute(directory, error);
+    for (auto part = whole; part.has_relative_path() && !fs::exists(part, error); part = part.parent_path())
+      if (fs::is_symlink(fs::symlink_status(part, error)))
+        throw ConfigError("--save-dir " + directory + ": cannot be created, because " + part.string() +
+                          " is a link to " + fs::read_symlink(part, error).string() +
+                          ", which does not exist; create that directory, or name another");
     auto const parent = nearest_existing(fs::absolute(directory, error).string());
     if (::faccessat(AT_FDCWD, (parent + "/.").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
       throw ConfigError("--save-dir " + directory + ": cannot be created in " + parent + ": " + std::strerror(errno) +
