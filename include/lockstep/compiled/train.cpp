@@ -2,6 +2,7 @@
 #include <lockstep/train/detail/check_finite_parameters.ipp>
 #include <lockstep/train/detail/copy_parameters.ipp>
 #include <lockstep/train/detail/csv_quoted.ipp>
+#include <lockstep/train/detail/expect_end.ipp>
 #include <lockstep/train/detail/saved_state_reader.ipp>
 #include <lockstep/train/detail/single_fit_guard.ipp>
 #include <lockstep/train/detail/single_thread_guard.ipp>

@@ -20,8 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 class Agreement {
  public:
   /// Sets the end of the error's message for fields that are added later. All ranks must call it before the same field.
-  /// @param remedy a string literal
-  void set_remedy(char const* remedy);
+  void set_remedy(char const* remedy) { add({}, remedy); }
 
   /// Adds a value under the name that an error shows.
   void add(std::string_view field, std::string_view value);
@@ -69,12 +68,15 @@ class Agreement {
  private:
   static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
+  /// Removes text up to the next zero and returns it.
+  static std::string_view next_part(std::string_view& text);
   /// Removes the first "field = value" and returns it. Counts the remedies before it in `remedies`.
-  static std::string next(std::string_view& text, std::size_t& remedies);
+  static std::string next(std::string_view& text, int& remedies);
+  /// Returns the remedy that is set by this number of calls of set_remedy.
+  [[nodiscard]] std::string_view remedy(int number) const;
   [[noreturn]] void refuse(std::size_t rank, std::string_view first, std::string_view other) const;
 
-  std::vector<char const*> remedies_{"start all ranks with the same program, flags and data, on one kind of processor"};
-  std::string text_;  // field and value in turns, each followed by a zero; both empty for the next remedy
+  std::string text_;  // field and value in turns, each followed by a zero; a remedy is the value of an empty field
 };
 
 }}}  // namespace lockstep::parallel

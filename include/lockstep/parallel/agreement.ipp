@@ -5,11 +5,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
-LOCKSTEP_COLD_INLINE void Agreement::set_remedy(char const* remedy) {
-  remedies_.push_back(remedy);
-  add({}, std::string_view());
-}
-
 LOCKSTEP_COLD_INLINE void Agreement::add(std::string_view field, std::string_view value) {
   text_.append(field).push_back('\0');
   text_.append(value).push_back('\0');
@@ -31,30 +26,43 @@ LOCKSTEP_COLD_INLINE void Agreement::add(OptionList const& options) {
   }
 }
 
-LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text, std::size_t& remedies) {
-  for (std::string_view const mark("\0\0", 2); text.starts_with(mark); ++remedies) text.remove_prefix(mark.size());
-  if (text.empty()) return "nothing more";
-  std::string entry;
-  for (int part = 0; part < 2; ++part) {
-    auto const end = text.find('\0');
-    entry.append(text.substr(0, end)).append(part == 0 ? " = " : "");
-    text.remove_prefix(std::min(end, text.size() - 1) + 1);
-    if (text.empty()) break;
+LOCKSTEP_COLD_INLINE std::string_view Agreement::next_part(std::string_view& text) {
+  auto const end = std::min(text.find('\0'), text.size());
+  auto const part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+LOCKSTEP_COLD_INLINE std::string Agreement::next(std::string_view& text, int& remedies) {
+  while (!text.empty()) {
+    auto const field = next_part(text), value = next_part(text);
+    if (!field.empty()) return std::string(field) + " = " + std::string(value);
+    ++remedies;
   }
-  return entry;
+  return "nothing more";
+}
+
+LOCKSTEP_COLD_INLINE std::string_view Agreement::remedy(int number) const {
+  std::string_view out = "start all ranks with the same program, flags and data, on one kind of processor";
+  for (std::string_view text = text_; number > 0 && !text.empty();) {
+    auto const field = next_part(text), value = next_part(text);
+    if (!field.empty()) continue;
+    out = value;
+    --number;
+  }
+  return out;
 }
 
 LOCKSTEP_COLD_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) const {
   std::string expected, found;
-  std::size_t first_remedies = 0, other_remedies = 0;
+  int first_remedies = 0, other_remedies = 0;
   do {
     expected = next(first, first_remedies);
     found = next(other, other_remedies);
   } while (expected == found && !(first.empty() && other.empty()));
   using launch::peer_text;
   throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + peer_text(found) + ", but rank 0 has " +
-                           peer_text(expected) + "; " +
-                           remedies_[std::min({first_remedies, other_remedies, remedies_.size() - 1})]);
+                           peer_text(expected) + "; " + std::string(remedy(std::min(first_remedies, other_remedies))));
 }
 
 }}}  // namespace lockstep::parallel

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +17,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Options of continue_tokens: lengths, the end, and how a token is drawn.
 struct ContinueOptions {
-  Index count = 100;                     ///< new tokens at most
-  Index longest = 0;                     ///< tokens that the model can see, the length of its embedding; 0: no limit
-  std::optional<std::int32_t> end = {};  ///< token after which the text ends
-  DrawOptions draw = {};                 ///< temperature, top_k, top_p
+  Index count = 100;      ///< new tokens at most
+  Index longest = 0;      ///< tokens that the model can see, the length of its embedding; 0: no limit
+  std::int32_t end = -1;  ///< token after which the text ends; -1: none
+  DrawOptions draw = {};  ///< temperature, top_k, top_p
 
   /// Checks the options.   @throws ConfigError for an option out of range
   void check() const {

@@ -64,7 +64,7 @@ class MetricNames {
 /// @throws DataError if there are none, as a mean over nothing would look perfect; ConfigError if they have no end
 template <class Loader, class... Metrics>
 Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
-  expect_end("evaluate" + evaluation_label(prefix), evaluation.loader);
+  if (!ends(evaluation.loader)) refuse_endless("evaluate" + evaluation_label(prefix));
   auto const steps = exact_steps(evaluation.loader, split);
   if (steps == 0) refuse_no_steps(prefix, evaluation.loader.samples());
   return steps;
