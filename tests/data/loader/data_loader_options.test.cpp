@@ -330,20 +330,24 @@ TEST_CASE("a deadline while the sampler chooses samples names no sample") {
   };
   struct Waiting {
     struct Order {
-      std::atomic<bool>* open;
+      std::atomic<bool>*asked, *open;
       Index size() const { return 16; }
       auto in(Index) const {
+        *asked = true;
         while (!*open) std::this_thread::yield();
         return [](Index position) { return position; };
       }
     };
-    std::atomic<bool>* open;
-    Order over(Clips const&) const { return {open}; }
+    std::atomic<bool>*asked, *open;
+    Order over(Clips const&) const { return {asked, open}; }
   };
-  std::atomic<bool> open = false;
-  data::DataLoader loader{
-      Clips{{16}}, Waiting{&open}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .deadline_seconds = 0.02}};
+  std::atomic<bool> asked = false, open = false;
+  data::DataLoader loader{Clips{{16}},
+                          Waiting{&asked, &open},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 1, .deadline_seconds = 0.02}};
   loader.start({}, 0, 0, 1);
+  while (!asked) std::this_thread::yield();  // a worker that has not begun has nothing to do
   auto const* const message = "worker 0 asks the sampler for samples, running for ";
   for (int i = 0; i < 3; ++i)
     CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(message), DataError);

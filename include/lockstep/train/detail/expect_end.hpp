@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Returns whether a loader's epochs have an end, by `has_end()`; they have one by default.
 template <class Loader>
 [[nodiscard]] bool ends([[maybe_unused]] Loader const& loader) {
-  if constexpr (requires { loader.has_end() ? 1 : 0; }) return loader.has_end();
+  if constexpr (requires { loader.has_end(); }) return loader.has_end();
   return true;
 }
 
