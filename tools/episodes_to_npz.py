@@ -204,8 +204,8 @@ def summary_of(folder, episodes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source")
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("source", help="file or folder of episodes, in one of the formats above")
+    parser.add_argument("folder", type=pathlib.Path, help="receives the files")
     parser.add_argument("--per-episode", action="store_true", help="one .npz per episode")
     options = parser.parse_args()
     try:

@@ -236,9 +236,9 @@ def with_statuses(page, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=pathlib.Path)
-    parser.add_argument("repository", type=pathlib.Path)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("results", type=pathlib.Path, help="folder that gpu run wrote")
+    parser.add_argument("repository", type=pathlib.Path, help="checkout whose pages the tables are for")
+    parser.add_argument("--write", action="store_true", help="also write to the checkout")
     options = parser.parse_args()
     results = Results(options.results)
     text = report(results)

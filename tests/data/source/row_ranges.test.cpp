@@ -48,6 +48,7 @@ TEST_CASE("windows overlap, and end at the array's end or earlier") {
   CHECK(RowRanges::windows({.length = 3, .stride = 2, .first = 10, .end = 17}).samples(99) == 3);
   CHECK(RowRanges::windows({.length = 3, .stride = 2, .first = 10, .end = 16}).samples(99) == 2);
   CHECK(RowRanges::windows({.length = 3, .first = 10, .end = 12}).samples(99) == 0);
+  CHECK(RowRanges::windows({.length = 3, .end = 0}).samples(99) == 0);  // an empty part, not the whole array
 
   CHECK(some.fingerprint() == RowRanges::windows({.length = 3, .stride = 2, .first = 10, .end = 18}).fingerprint());
   for (auto const& other : {RowRanges::windows({.length = 4, .stride = 2, .first = 10, .end = 18}),

@@ -45,6 +45,8 @@ TEST_CASE("invalid options are refused before any training") {
   refuses({.checkpoints = {.every = -2}}, "fit: checkpoints.every is -2; it must be at least 0");
   refuses({.checkpoints = {.every = 5}},
           "fit: checkpoints.every is 5 and checkpoints.folder is empty, so that nothing would be saved; name a folder");
+  refuses({.checkpoints = {.keep = 2}},
+          "fit: checkpoints.keep is 2 and checkpoints.folder is empty, so that nothing would be saved; name a folder");
   CHECK(trainer.values()[0] == 0);
   auto const refuses_optimizer = [&](auto optimizer, char const* sentence) {
     Trainer wrong{line::Model{}, optimizer, parallel::SingleDevice{.threads = 1}};

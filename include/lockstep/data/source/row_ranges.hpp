@@ -18,10 +18,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Sliding windows over the rows of a long array, such as a time series: window i has the rows
 /// [first + i * stride, first + i * stride + length).
 struct RowWindows {
-  Index length = 1;  ///< rows of a window
-  Index stride = 1;  ///< rows from the start of a window to the start of the next
-  Index first = 0;   ///< first row of the first window
-  Index end = 0;     ///< row before which all windows end; 0: the end of the array
+  Index length = 1;            ///< rows of a window
+  Index stride = 1;            ///< rows from the start of a window to the start of the next
+  Index first = 0;             ///< first row of the first window
+  std::optional<Index> end{};  ///< row before which all windows end; none: the end of the array
 };
 
 /// The rows of an array that belong to each sample, for concatenated samples of varying length and for sliding windows.
@@ -60,7 +60,7 @@ class RowRanges {
   [[nodiscard]] Index samples(Index rows) const noexcept;
   /// Returns the row before which the samples of an array of `rows` rows end.
   [[nodiscard]] Index used(Index rows) const noexcept {
-    if (windows_) return windows_->end > 0 ? windows_->end : rows;
+    if (windows_) return windows_->end.value_or(rows);
     return offsets_ ? offsets_->back() : rows;
   }
   /// Returns the first row of a sample.

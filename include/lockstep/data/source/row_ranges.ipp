@@ -26,7 +26,7 @@ LOCKSTEP_INLINE RowRanges RowRanges::windows(RowWindows const& windows) {
   require(windows.length, 1, "length");
   require(windows.stride, 1, "stride");
   require(windows.first, 0, "first row");
-  require(windows.end, 0, "end");
+  require(windows.end.value_or(0), 0, "end");
   RowRanges out;
   out.windows_ = windows;
   return out;
@@ -45,7 +45,7 @@ LOCKSTEP_INLINE std::uint64_t RowRanges::fingerprint() const noexcept {
   if (offsets_)
     for (auto const offset : *offsets_) hash = mix(hash, static_cast<std::uint64_t>(offset));
   if (windows_)
-    for (auto const number : {windows_->length, windows_->stride, windows_->first, windows_->end})
+    for (auto const number : {windows_->length, windows_->stride, windows_->first, windows_->end.value_or(0)})
       hash = mix(hash, static_cast<std::uint64_t>(number));
   return hash;
 }

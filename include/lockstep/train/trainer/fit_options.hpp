@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Options of Trainer::fit.
 struct FitOptions {
-  Index epochs = 1;                  ///< largest number of epochs; 0 trains until max_steps
+  Index epochs = 1;                  ///< largest number of epochs; 0: until max_steps, or no step without max_steps
   Index max_steps = 0;               ///< largest number of optimizer steps; 0 for no limit
   Index accumulation = 1;            ///< micro-steps per optimizer step
   double clip_norm = 0;              ///< largest norm of the mean gradient; 0 disables clipping

@@ -26,9 +26,11 @@ LOCKSTEP_COLD_INLINE Checkpointing::Checkpointing(Checkpoints const& options, pa
 
 LOCKSTEP_COLD_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
   parallel::SessionState state(0, 0, 0);
-  if (is_main_rank() && options_.folder.empty() && options_.every > 0)
-    throw ConfigError("fit: checkpoints.every is " + std::to_string(options_.every) +
-                      " and checkpoints.folder is empty, so that nothing would be saved; name a folder");
+  if (is_main_rank() && options_.folder.empty())
+    for (auto const& [name, value] : {std::pair{"every", options_.every}, std::pair{"keep", options_.keep}})
+      if (value > 0)
+        throw ConfigError("fit: checkpoints." + std::string(name) + " is " + std::to_string(value) +
+                          " and checkpoints.folder is empty, so that nothing would be saved; name a folder");
   if (is_main_rank() && !options_.folder.empty()) check_metadata("fit: checkpoints.metadata", options_.metadata);
   bool const reads = is_main_rank() && !options_.resume.empty();
   if (reads) {
