@@ -133,6 +133,7 @@ inline std::vector<std::string> classes_of(Table const& table, std::string const
   if (std::ssize(counts) == table.size && counts.size() >= enough)
     throw DataError(path + ": each of the " + std::to_string(counts.size()) + " labels occurs once" + remedy);
   std::vector<std::string> classes;
+  classes.reserve(counts.size());
   for (auto const& each : counts) classes.push_back(each.first);
   sort_labels(classes);
   return classes;

@@ -62,9 +62,9 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
                   "Lockstep: the context is copied, and layers change it: declare forward(auto& context, ...)");
   }
   /// Takes over the state.
-  Context(Context&&) = default;
+  Context(Context&&) noexcept = default;
   /// Takes over the state.
-  Context& operator=(Context&&) = default;
+  Context& operator=(Context&&) noexcept = default;
 
   /// Returns the stream that layers pass to kernels.
   [[nodiscard]] Stream stream() const noexcept { return parts_.stream; }
