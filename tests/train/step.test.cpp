@@ -468,6 +468,37 @@ TEST_CASE("a trainer copies another one's parameters and buffers, as a whole, in
   CHECK(value_of(net, "head.weight") == own);
 }
 
+TEST_CASE("training on predictions gives equal bits on two devices and two ranks, if running statistics are equal") {
+  auto const learn = [](bool synchronizes) {
+    return on_two([synchronizes](auto policy) {
+      auto const begin = policy.first_shard(), end = begin + policy.shards();
+      Trainer trainer{Normed{}, adamw(), std::move(policy)};
+      train::Predictor predictor{Normed{}, trainer};
+      for (int step = 0; step < 4; ++step) {
+        std::vector<decltype(collated(0))> batches;
+        for (Index shard = begin; shard < end; ++shard) {
+          auto const all = points(12);
+          std::vector<Point> own(all.begin() + 6 * shard, all.begin() + 6 * (shard + 1));
+          data::Collated const seen{data::PadCollate{}, own};
+          auto const predicted = predictor.predict(seen.batch());
+          for (Index row = 0; auto& point : own) point.height += predicted.value(row++, 0) / 2;
+          batches.emplace_back(data::PadCollate{}, own, 6 * shard);
+        }
+        trainer.step(batches);
+        if (synchronizes) trainer.synchronize_buffers();
+        predictor.set(trainer);
+      }
+      return values_of(trainer);
+    });
+  };
+  auto const equal = learn(true);
+  CHECK(equal[0] == equal[1]);
+  CHECK(equal[0] == equal[2]);
+  auto const own = learn(false);  // each rank predicts with its own statistics
+  CHECK(own[0] == equal[0]);
+  CHECK(own[1] != equal[1]);
+}
+
 TEST_CASE("impossible copies are refused by name, and change nothing") {
   Trainer net{Net{}, adamw(), single(), 1};
   Trainer wide{Net{0, 8}, adamw(), single(), 2};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <lockstep/data/column.hpp>
+#include <lockstep/nn/loss/binary_cross_entropy_with_logits.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 
 #include "loss_check.hpp"
@@ -69,6 +70,37 @@ TEST_CASE("elementwise_loss: an absent target is refused, unless factors give th
       doctest::Contains("log_cosh: row 1 of the batch has no value: its std::optional is empty, and training would use "
                         "0; nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves"),
       RowError);
+}
+
+TEST_CASE("elementwise_loss: one number as the target of every element") {
+  auto const constant = [](double target) {
+    return [target](auto& context, auto const& x, auto const&, double factor) {
+      return nn::elementwise_loss(context, LogCosh{}, x, target, factor);
+    };
+  };
+  loss_check::check(constant(0.75), [](double x, double) { return std::log(std::cosh(x - 0.75)); });
+
+  ThreeRows rows;
+  auto& context = rows.trial.context();
+  auto const x = lockstep_test::learned(context, rows.trial.model.prediction);
+  CHECK(nn::mean_squared_error(context, x, 1).sum == 1 + 1 + 4);
+  CHECK(nn::mean_squared_error(context, x, 1.0f, {.factor = 0.5}).sum == 3);
+  auto const image = x.reshape(Extents<4>{1, 3, 1, 1});
+  CHECK(nn::mean_squared_error(context, image, 1).weight == 3);
+  std::vector<float> const smooth(3, 0.9f);
+  TensorView<float const, 1, HostSpace> const column(smooth.data(), {3});
+  CHECK(nn::binary_cross_entropy_with_logits(context, x, 0.9f, {.positive_weight = 2}).sum ==
+        nn::binary_cross_entropy_with_logits(context, x, column, {.positive_weight = 2}).sum);
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::binary_cross_entropy_with_logits(context, x, -1)),
+                       "binary_cross_entropy_with_logits: the target is -1, outside [0, 1]; give 0 or 1, or the "
+                       "probability of 1",
+                       ConfigError);
+  std::vector<float> const weights(1, 2);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(nn::binary_cross_entropy_with_logits(context, x, 1, {.positive_weights = weights})),
+      "binary_cross_entropy_with_logits: there are 1 positive_weights and one target for all elements; give "
+      "positive_weight, or a target for each element",
+      ConfigError);
 }
 
 TEST_CASE("elementwise_loss: one vector per row, one number per row, integers as targets") {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -27,7 +28,7 @@ struct BinaryCrossEntropyOptions {
 /// pos_weight, one number for all labels or one for each. Accurate for any finite logit, because s(x) is never
 /// computed: end the model with nn::Linear. Shapes, padding and errors as in elementwise_loss.
 /// @shape logits a Variable [rows, width] or a Sequence   @shape target as many numbers in [0, 1]: a view, or a batch's
-/// column
+/// column; or one number for all logits
 /// @determinism bitwise, for any number of threads
 /// @throws RowError (at Contract::normal, on the host) for a target outside [0, 1], with its position; on a device such
 /// a target makes the loss nan
@@ -53,7 +54,12 @@ template <class Context, class Prediction, class Target>
            " and there are " + std::to_string(each.size()) +
            " positive_weights; give one for all labels or one for each, not both";
   });
-  if (!each.empty())
+  if constexpr (std::is_arithmetic_v<Target>)
+    expect<ConfigError>(each.empty(), [&] {
+      return "binary_cross_entropy_with_logits: there are " + std::to_string(each.size()) +
+             " positive_weights and one target for all elements; give positive_weight, or a target for each element";
+    });
+  else if (!each.empty())
     return elementwise_loss(context, kernel::BinaryCrossEntropyByColumn{each}, logits, target, options.factor);
   return elementwise_loss(context, kernel::BinaryCrossEntropy{options.positive_weight}, logits, target, options.factor);
 }

@@ -128,6 +128,13 @@ class Trainer {
   [[deprecated("copy_parameters")]] void take(Other const& other, Arguments const&... arguments) {
     copy_parameters(other, arguments...);
   }
+  /// Makes the buffers of all devices and ranks equal, such as running statistics, by the policy's BufferPolicy. An
+  /// evaluation does so too. A loop that trains on a Predictor's results calls it before `predictor.set(trainer)`.
+  /// @collective with DistributedDataParallel
+  void synchronize_buffers() {
+    auto const turn = call();
+    session_.synchronize_buffers();
+  }
   /// Saves parameters, buffers and strings on the first rank, for `load`, which waits for the save on all ranks, and
   /// for a Predictor.
   /// @throws DataError if the file cannot be written, ConfigError if `metadata` cannot be saved, as for
