@@ -102,6 +102,22 @@ TEST_CASE("an image gets the noise of a sequence of its places, anywhere in the 
   CHECK(vector_of(nn::standard_normal_like(context, context.variable<3>(Extents<3>{0, 4, 5}), {nullptr, {0}})).empty());
 }
 
+TEST_CASE("noise of a given width is the noise of a vector of this width") {
+  Trial<Drawn, float> trial(Drawn(batch, true));
+  auto& context = trial.context();
+  std::vector<Index> const positions{7, 3, 8};
+  TensorView<Index const, 1, HostSpace> const at{positions.data(), {3}};
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
+  auto const drawn = nn::standard_normal(context, at, 5);
+  CHECK(drawn.slot == nullptr);
+  CHECK(drawn.value.extent == Extents<2>{3, 5});
+  std::vector<float> const of_width(drawn.value.data, drawn.value.data + 15);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
+  auto const again = nn::standard_normal_like(context, context.variable<2>(Extents<2>{3, 5}), at);
+  CHECK(std::vector<float>(again.value.data, again.value.data + 15) == of_width);
+  CHECK(nn::standard_normal(context, {nullptr, {0}}, 5).value.size() == 0);
+}
+
 TEST_CASE("positions that are not one for each row are refused") {
   Trial<Drawn, float> trial(Drawn(batch, true));
   auto& context = trial.context();

@@ -124,6 +124,19 @@ struct BinaryCrossEntropyByColumn {
   }
 };
 
+/// A rule with one target for all elements, as a rule without targets.
+template <class Rule>
+struct ConstantTarget {
+  static constexpr char const* name = Rule::name;  ///< for messages
+  Rule rule;                                       ///< takes a prediction and a target
+  double target;                                   ///< of every element
+  /// Returns loss and slope at the prediction x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<Scalar> operator()(Scalar x) const noexcept {
+    return rule(x, static_cast<Scalar>(target));
+  }
+};
+
 /// KL divergence of N(m, 1) from the standard normal distribution: m^2 / 2.
 struct KlDivergenceOfMean {
   static constexpr char const* name = "kl_to_standard_normal";  ///< for messages

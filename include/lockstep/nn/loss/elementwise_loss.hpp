@@ -239,33 +239,17 @@ template <class Context, kernel::LossOfPrediction Rule, int Rank>
   return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
 }
 
-namespace detail {
-/// A rule with one target for all elements, as a rule without targets.
-template <class Rule>
-struct ConstantTarget {
-  static constexpr char const* name = rule_name<Rule>();  ///< for messages
-  Rule rule;                                              ///< of a prediction and a target
-  double target;                                          ///< of every element
-  /// Returns loss and slope at the prediction x.
-  template <class Scalar>
-  [[nodiscard]] constexpr kernel::LossAt<Scalar> operator()(Scalar x) const {
-    return rule(x, static_cast<Scalar>(target));
-  }
-};
-}  // namespace detail
-
 /// Loss with one number as the target of every element, such as 1 for "real" in a GAN.
 /// @throws ConfigError for a target that the rule rejects
 template <class Context, class Rule, class Prediction, class Target>
 requires(std::is_arithmetic_v<Target> && !kernel::LossOfPrediction<Rule> && !kernel::LossByColumn<Rule>)
-[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
-                                               Target target, double factor = 1) {
+    [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
+                                                   Target target, double factor = 1) {
   if constexpr (requires { Rule::targets; })
     expect<ConfigError>(rule.takes(static_cast<double>(target)), [&] {
       return std::string(detail::rule_name<Rule>()) + ": the target is " + shortest(target) + ", " + Rule::targets;
     });
-  return elementwise_loss(context, detail::ConstantTarget<Rule>{rule, static_cast<double>(target)}, prediction,
-                          factor);
+  return elementwise_loss(context, kernel::ConstantTarget<Rule>{rule, static_cast<double>(target)}, prediction, factor);
 }
 
 /// Rejects Variables as targets at compile time, because targets take no gradient.

@@ -44,4 +44,15 @@ requires(Rank > 1) [[nodiscard]] VariableOf<Context, Rank> standard_normal_like(
   return standard_normal_like(context, detail::as_tokens(x, positions)).tokens.reshape(x.value.extent);
 }
 
+/// Returns a vector of `width` independent standard normal numbers for each sample (torch.randn), such as the input of
+/// a GAN's generator. They are those of standard_normal_like for an x of this shape.
+/// @shape positions [rows], each sample's position in the epoch, batch.positions(): the random key
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> standard_normal(Context& context,
+                                                     TensorView<Index const, 1, typename Context::Space> positions,
+                                                     Index width) {
+  VariableOf<Context, 2> const shape{{nullptr, {positions.size(), width}}};  // only its extents are read
+  return standard_normal_like(context, shape, positions);
+}
+
 }}}  // namespace lockstep::nn
