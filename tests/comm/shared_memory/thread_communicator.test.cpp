@@ -116,6 +116,30 @@ TEST_CASE("a rank may connect again after its communicator is gone, and not befo
   }));
 }
 
+TEST_CASE("ranks that call two parts in another order learn how to call them") {
+  launch::Options options = ranks(2);
+  options.limits = {.warn_seconds = 0.05, .stall_seconds = 0.3};
+  std::mutex mutex;
+  std::string warning;
+  options.warn = [&](std::string const& text) {
+    std::lock_guard const lock(mutex);
+    if (warning.empty()) warning = text;
+  };
+  auto const train = [](launch::World& world) {
+    auto all = comm::connect(world);
+    auto first = all.split(0, world.rank), second = all.split(0, world.rank);
+    (world.rank == 0 ? first : second).barrier();
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run(options, train),
+                       doctest::Contains("It is alive; the limit of 0 s is over; this communicator is a part made by "
+                                         "split: call all parts in the same order on all ranks"),
+                       RankStalled);
+  CHECK(
+      warning.ends_with("still waiting; this communicator is a part made by split: call all parts in the same order "
+                        "on all ranks"));
+}
+
 TEST_CASE("ranks that connect again split into other groups, whatever the earlier groups have done") {
   auto options = ranks(4);
   options.limits.stall_seconds = 5;

@@ -23,6 +23,7 @@ class RankWaiter {
   struct Settings {
     launch::WaitLimits limits;
     std::function<void(std::string const&)> warn;
+    bool is_part = false;  // of a communicator that was split: another part may be called instead
   };
 
   RankWaiter(GroupMemory const& memory, int rank, Settings settings)
@@ -71,6 +72,13 @@ class RankWaiter {
   /// Returns "rank 0 (pid 1) has waited 10 s in operation 7 (barrier) for rank 1 (pid 2), last seen in operation 6
   /// (barrier)".
   [[nodiscard]] std::string describe_wait(std::uint32_t number, Descriptor const& operation, double waited) const;
+
+  /// Returns the remedy if ranks may wait for each other in different parts of a communicator; else nothing.
+  [[nodiscard]] char const* remedy() const noexcept {
+    return settings_.is_part
+               ? "; this communicator is a part made by split: call all parts in the same order on all ranks"
+               : "";
+  }
 
   [[noreturn]] void throw_lost(std::uint32_t number, Descriptor const& operation) const;
 

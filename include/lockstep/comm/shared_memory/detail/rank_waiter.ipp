@@ -36,14 +36,14 @@ LOCKSTEP_INLINE void RankWaiter::wait(std::uint32_t number, Descriptor const& op
     if (waited > settings_.limits.stall_seconds)
       throw RankStalled(memory_->run_rank(blocked_.rank),
                         describe_wait(number, operation, waited) + ". It is alive; the limit of " +
-                            rounded(settings_.limits.stall_seconds) + " s is over",
+                            rounded(settings_.limits.stall_seconds) + " s is over" + remedy(),
                         history());
     if (warned || waited < settings_.limits.warn_seconds) continue;
     warned = true;
     bool const first = memory_->block(0).warned_operation.exchange(number + 1) !=
                        number + 1;  // one warning for all the ranks that wait
     if (settings_.warn && first)
-      settings_.warn(describe_wait(number, operation, waited) + ". It is alive; still waiting");
+      settings_.warn(describe_wait(number, operation, waited) + ". It is alive; still waiting" + remedy());
   }
 }
 

@@ -91,9 +91,11 @@ LOCKSTEP_INLINE std::shared_ptr<SharedMemoryRank> SharedMemoryRank::split(int co
   for (int const r : order)
     members.push_back(
         {memory_.run_rank(r), reinterpret_cast<RankBlock*>(memory_.at(all[static_cast<std::size_t>(r)].block))});
+  auto settings = waiter_.settings();
+  settings.is_part = true;
   auto const own_position = std::find(order.begin(), order.end(), rank_) - order.begin();
   return std::shared_ptr<SharedMemoryRank>(new SharedMemoryRank(
-      GroupMemory(memory_, std::move(members)), static_cast<int>(own_position), waiter_.settings(), heap_));
+      GroupMemory(memory_, std::move(members)), static_cast<int>(own_position), std::move(settings), heap_));
 }
 
 LOCKSTEP_INLINE std::shared_ptr<RankHeap> SharedMemoryRank::heap_of(launch::World const& world) {
