@@ -12,7 +12,10 @@ cat >"$folder/model.cu" <<'END'
 #include <lockstep/cuda.cuh>
 #include <lockstep/nn/elementwise/gelu.hpp>
 #include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/binary_cross_entropy_with_logits.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/kl_to_standard_normal.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/optim/adamw.hpp>
 
 using namespace lockstep;
@@ -21,6 +24,16 @@ nn::Loss<CudaSpace> loss(nn::Context<float, CudaSpace>& context, nn::Linear cons
                          nn::Variable<float, 2, CudaSpace> x, TensorView<std::int32_t const, 1, CudaSpace> labels) {
   return nn::cross_entropy(context, nn::gelu(context, layer.forward(context, x)), labels);
 }
+template <class Number>  // losses without a column of targets
+nn::LossOf<nn::Context<Number, CudaSpace>> without_targets(nn::Context<Number, CudaSpace>& context,
+                                                           nn::Variable<Number, 2, CudaSpace> x) {
+  return nn::binary_cross_entropy_with_logits(context, x, 0.9)
+      .with_auxiliary(nn::mean_squared_error(context, x, 1))
+      .with_auxiliary(nn::kl_to_standard_normal(context, x, x));
+}
+template nn::Loss<CudaSpace> without_targets(nn::Context<float, CudaSpace>&, nn::Variable<float, 2, CudaSpace>);
+template nn::Loss<CudaSpace> without_targets(nn::Context<bfloat16, CudaSpace>&, nn::Variable<bfloat16, 2, CudaSpace>);
+template nn::Loss<CudaSpace> without_targets(nn::Context<float16, CudaSpace>&, nn::Variable<float16, 2, CudaSpace>);
 void step(memory::Stream<CudaSpace> stream, optim::Slice<float, CudaSpace> slice,
           optim::StepScalars<CudaSpace> const* scalars) {
   optim::AdamW{}.step(stream, slice, scalars);
