@@ -461,6 +461,39 @@ TEST_CASE("a process of another user cannot take a rank's place, including the f
   }
 }
 
+TEST_CASE("all ranks of a large host may connect before rank 0 has read a handshake") {
+  using launch::detail::LocalRendezvous;
+  constexpr int size = 120;
+  auto const key = "large " + std::to_string(::getpid());
+  auto const segment = launch::SharedSegment::between_processes(size, 42);
+  std::vector<FileDescriptor> connected;
+  std::thread first([&] {
+    try {
+      connected = LocalRendezvous(key, 0, size).accept_ranks(segment->descriptor(), 42, 3);
+    } catch (lockstep::ConfigError const& error) {
+      MESSAGE(error.what());
+    }
+  });
+  launch::detail::LocalAddress const name("lockstep-" + std::to_string(::geteuid()) + "-" +
+                                          std::to_string(lockstep::mix(std::string_view(key))));
+  std::vector<FileDescriptor> peers;
+  for (int rank = 1; rank < size; ++rank) {
+    auto& peer = peers.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    while (::connect(peer.get(), name.get(), name.bytes) != 0) ::usleep(500);
+  }
+  ::usleep(100'000);  // rank 0 has accepted all
+  for (int rank = 1; rank < size; ++rank) {
+    LocalRendezvous::Handshake handshake;
+    handshake.rank = rank;
+    handshake.size = size;
+    key.copy(handshake.key, sizeof handshake.key - 1);
+    static_cast<void>(
+        ::send(peers[static_cast<std::size_t>(rank) - 1].get(), &handshake, sizeof handshake, MSG_NOSIGNAL));
+  }
+  first.join();
+  CHECK(connected.size() == size);
+}
+
 TEST_CASE("unauthenticated peers are refused, and do not keep the ranks from connecting") {
   using launch::detail::LocalRendezvous;
   auto const segment = launch::SharedSegment::between_processes(3, 42);

@@ -60,8 +60,9 @@ class LocalRendezvous {
   Joined join(double seconds);
 
  private:
-  /// Connections that have sent no handshake, at a time. The next takes the place of the oldest.
-  static constexpr std::size_t most_waiting = 64;
+  /// Connections of strangers that have sent no handshake, at a time, in addition to those of the missing ranks. The
+  /// next connection takes the place of the oldest.
+  static constexpr std::size_t most_strangers = 64;
   static constexpr int backlog = 4096;
   struct Waiting {
     FileDescriptor file;
@@ -69,8 +70,8 @@ class LocalRendezvous {
   };
 
   [[nodiscard]] FileDescriptor open() const;
-  /// Accepts all pending connections of this user.
-  static void accept_pending(FileDescriptor const& listening_socket, std::vector<Waiting>& waiting);
+  /// Accepts all pending connections of this user. Keeps the last `most` that wait.
+  static void accept_pending(FileDescriptor const& listening_socket, std::vector<Waiting>& waiting, std::size_t most);
   /// Reads a peer's hello. @returns 1 if it is a missing rank
   int admit(FileDescriptor peer_socket, std::vector<FileDescriptor>& ranks, int memory, std::uint64_t job) const;
 

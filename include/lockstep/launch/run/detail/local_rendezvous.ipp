@@ -57,13 +57,14 @@ LOCKSTEP_INLINE std::vector<FileDescriptor> LocalRendezvous::accept_ranks(int me
       if (polled[i].revents != 0) missing -= admit(std::move(one.file), ranks, memory, job);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i) - 1);
     }
-    if ((polled[0].revents & POLLIN) != 0) accept_pending(listening_socket, waiting);
+    auto const most = most_strangers + static_cast<std::size_t>(missing);  // all ranks may come at once
+    if ((polled[0].revents & POLLIN) != 0) accept_pending(listening_socket, waiting, most);
   }
   return ranks;
 }
 
 LOCKSTEP_INLINE void LocalRendezvous::accept_pending(FileDescriptor const& listening_socket,
-                                                     std::vector<Waiting>& waiting) {
+                                                     std::vector<Waiting>& waiting, std::size_t most) {
   constexpr int most_at_once = 1024;
   constexpr double handshake_seconds = 4;
   for (int i = 0; i < most_at_once; ++i) {
@@ -73,7 +74,7 @@ LOCKSTEP_INLINE void LocalRendezvous::accept_pending(FileDescriptor const& liste
       return;
     }
     if (!is_own_user(peer)) continue;
-    if (waiting.size() >= most_waiting) waiting.erase(waiting.begin());
+    if (waiting.size() >= most) waiting.erase(waiting.begin());
     waiting.push_back({std::move(peer), deadline_in(handshake_seconds)});
   }
 }
