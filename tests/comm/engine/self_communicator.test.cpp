@@ -28,3 +28,21 @@ TEST_CASE("an operation of one rank is complete at its start") {
   CHECK(x == 3);
   CHECK(scalar == 4);
 }
+
+TEST_CASE("one rank ignores the reduction of an operation that reduces nothing") {
+  comm::SelfCommunicator self;
+  float const in[]{3, 4};
+  float out[]{0, 0};
+  for (auto const reduction : {comm::Reduction::logical_or, comm::Reduction::logical_and, comm::Reduction::average}) {
+    comm::CollectiveOperation gather{
+        .data = out, .count = 2, .reduction = reduction, .collective = comm::Collective::all_gather, .in = in};
+    self.start(gather);
+    CHECK(out[0] == 3);
+    CHECK(out[1] == 4);
+    comm::CollectiveOperation broadcast{
+        .data = out, .count = 2, .reduction = reduction, .collective = comm::Collective::broadcast};
+    self.start(broadcast);
+    CHECK(out[0] == 3);
+    CHECK(out[1] == 4);
+  }
+}

@@ -25,7 +25,8 @@ class SelfCommunicator {
     detail::check(operation);
     auto const count = detail::part_elements(operation, 0);
     void const* const in = detail::input_of(operation);
-    if (operation.reduction == Reduction::logical_or || operation.reduction == Reduction::logical_and)
+    bool const logical = operation.reduction == Reduction::logical_or || operation.reduction == Reduction::logical_and;
+    if (logical && detail::reduces(operation.collective))
       detail::reduce_range(operation.reduction, operation.type, &in, 1, &operation.data, 1, 0, count);
     else if (count != 0 && in != operation.data)
       std::memcpy(operation.data, in, static_cast<std::size_t>(count) * size_of(operation.type));
