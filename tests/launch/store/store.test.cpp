@@ -448,6 +448,41 @@ TEST_CASE("values that ranks give under a name are gathered by rank; then the na
   CHECK_FALSE(notifications.next());
 }
 
+TEST_CASE("a rank can contribute although it has not read the answers to many contributions") {
+  auto const name = "unread " + std::to_string(::getpid());
+  StoreServer const server({.job = 7, .size = 2, .silence_seconds = 4, .local_name = name});
+  auto const at = [&](int rank) {
+    auto options = to(server, rank, 2);
+    options.local_name = name;
+    return options;
+  };
+  Store one(at(0)), other(at(1));
+  constexpr int count = 80, more = 4;  // more than the server keeps for a rank that does not read
+  std::string const part(std::size_t{512} << 10, 'x');
+  auto const key = [](int i) { return "gather " + std::to_string(i); };
+  bool is_stuck = false;
+  auto const await = [&](auto const& done) {
+    auto const until = deadline_in(10);
+    while (!done() && !is_stuck) {
+      is_stuck = Clock::nanoseconds() > until;
+      ::usleep(100);
+    }
+  };
+  int parts = 0;
+  auto const read = [&](Store& store, int i) {
+    while (!store.gathered(key(i), [&](Store::Part const&) { ++parts; })) ::usleep(100);
+  };
+  for (int i = 0; i < count; ++i) one.contribute(key(i), part, 2, await);
+  for (int i = 0; i < count; ++i) {
+    other.contribute(key(i), part, 2, await);
+    read(other, i);
+  }
+  for (int i = count; i < count + more && !is_stuck; ++i) one.contribute(key(i), part, 2, await);
+  CHECK_FALSE(is_stuck);
+  for (int i = 0; i < count; ++i) read(one, i);
+  CHECK(parts == 4 * count);
+}
+
 TEST_CASE("too long messages and invalid ones close the connection") {
   StoreServer const server({.job = 7, .size = 2});
   StoreConnection notifications(to(server, 0, 2), StoreConnectionKind::notifications);

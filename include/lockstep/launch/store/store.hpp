@@ -59,7 +59,13 @@ class Store {
   void contribute(std::string_view name, std::string_view bytes, int members, Await const& await) {
     auto const message = message_of(detail::StoreCall::gather, name, bytes, members);
     std::string_view rest = message;
-    auto const done = [&] { return rest.remove_prefix(connection_.send_some(rest)), rest.empty(); };
+    auto const done = [&] {
+      rest.remove_prefix(connection_.send_some(rest));
+      if (rest.empty()) return true;
+      // The server takes nothing more from a rank that does not read its answers.
+      if (auto answer = connection_.next()) static_cast<void>(handle_unsolicited(*answer));
+      return false;
+    };
     if (!done()) await(done);
   }
   /// Returns whether all have contributed under the name. If so, calls `visit(Part)` for each rank, in rank order. Does
