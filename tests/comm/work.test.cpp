@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
 #include <type_traits>
 
 using namespace lockstep;
@@ -14,6 +15,7 @@ struct Slow {
   int asked = 0;
   bool fails = false;
   bool cannot = false;
+  bool warns = false;
   comm::CollectiveOperation* under_way = nullptr;
 
   int rank() const { return 0; }
@@ -27,6 +29,7 @@ struct Slow {
   void wait(comm::CollectiveOperation const& operation) {
     if (fails) throw CollectiveMismatch("no");
     if (cannot) throw ConfigError("not this");
+    if (warns) throw std::runtime_error("of the function for warnings");
     while (!operation.complete()) progress();
   }
   void finish() {}
@@ -67,6 +70,12 @@ TEST_CASE("no error of any kind leaves the destructor") {
     CHECK_THROWS_AS(work.wait(), ConfigError);
   }
   CHECK(slow.asked == 0);
+  Slow warning{.warns = true};
+  {
+    comm::Work const work(warning, {});
+    CHECK_THROWS_AS(work.wait(), std::runtime_error);
+  }
+  CHECK(warning.asked == 0);
 }
 
 TEST_CASE("it can be neither moved nor copied") {

@@ -18,11 +18,11 @@ class [[nodiscard]] Work {
   }
   Work(Work const&) = delete;
   Work& operator=(Work const&) = delete;
-  /// Waits and ignores errors: this rank's next wait throws them again.
+  /// Waits and ignores errors, also exceptions of the function for warnings: this rank's next wait throws them again.
   ~Work() {
     try {
       wait();
-    } catch (Error const&) {
+    } catch (...) {
     }
   }
 

@@ -69,7 +69,8 @@ struct Options {
   /// on a thread of their own, so a callback that blocks does not delay signals.
   std::function<void(int rank, int stream, std::string const&)> line = {};
   /// Receives a sentence if a rank has waited for long, and the last operations of each rank, a line each, if one is
-  /// lost. Any rank calls it, on its own thread.
+  /// lost. Any rank calls it, on its own thread. An exception leaves the waiting call, and ends the rank's
+  /// communication.
   std::function<void(std::string const&)> warn = {};
   /// Receives one sentence with the first failure and its cause: in the process that starts the others, or in the rank
   /// that notices the failure first. If empty, standard error receives it after the program's name.

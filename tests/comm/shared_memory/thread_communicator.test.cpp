@@ -385,6 +385,41 @@ TEST_CASE("a missing rank causes a warning, then an error") {
   CHECK(warnings[1].find("the last operations of each rank:\nrank 0: 3 barrier") == 0);  // the last four
 }
 
+TEST_CASE("an exception of the function for warnings ends the operation and all later ones") {
+  auto options = ranks(2);
+  options.limits = {.warn_seconds = 0.05, .stall_seconds = 2};
+  options.warn = [](std::string const& text) { throw std::runtime_error("warned: " + text); };
+  std::atomic<bool> gave_up = false;
+  int caught = 0;
+  auto const train = [&](launch::World& world) {
+    auto c = comm::connect(world);
+    std::vector<float> x(4, 1);
+    if (world.rank == 1) {
+      while (!gave_up) std::this_thread::yield();
+      auto const sum = comm::all_reduce(c, x);  // posted, and waited for in vain
+      return 0;
+    }
+    auto operation =
+        std::make_unique<comm::CollectiveOperation>(comm::CollectiveOperation{.data = x.data(), .count = 4});
+    c.start(*operation);
+    for (int i = 0; i < 2; ++i) {
+      try {
+        c.finish();
+      } catch (std::exception const& error) {
+        caught += std::string(error.what()).starts_with("warned: rank 0 has waited");
+      }
+    }
+    operation.reset();
+    gave_up = true;
+    ::usleep(50'000);
+    c.progress();  // does not touch the operation
+    CHECK(x[0] == 1);
+    return 0;
+  };
+  CHECK(launch::run(options, train) == 0);
+  CHECK(caught == 2);
+}
+
 TEST_CASE("a rank missing in a group is named by its rank in the run") {
   auto options = ranks(3);
   options.limits = {.warn_seconds = 0.05, .stall_seconds = 1.2};

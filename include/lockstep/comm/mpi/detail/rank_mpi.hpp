@@ -83,7 +83,9 @@ class RankMpi {
   void wait_until(Condition const& condition) {
     try {
       wait_within_limits(condition);
-    } catch (CommunicationError const&) {
+    } catch (ConfigError const&) {
+      throw;
+    } catch (...) {  // also of the function for warnings: the operation may not live on
       failure_ = std::current_exception();
       throw;
     }

@@ -105,13 +105,16 @@ class SharedMemoryRank {
         if (condition()) return;
         if (mismatch_ || !backoff.pause()) break;
       }
+      if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
       try {
         if (mismatch_) waiter_.throw_if_mismatched(combining_, descriptor_of(*requests_[combining_].operation, rank_));
-        if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
         waiter_.wait(requests_.first(), descriptor_of(*requests_[requests_.first()].operation, rank_));
       } catch (CommunicationError const& error) {
         failure_ = std::current_exception();
         waiter_.report_history(error);
+        throw;
+      } catch (...) {                         // of the function for warnings
+        failure_ = std::current_exception();  // the operation may not live on
         throw;
       }
     }

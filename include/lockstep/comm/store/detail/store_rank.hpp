@@ -99,7 +99,7 @@ class StoreRank {
               return failure_ || oldest_ != number;
             },
             [&] { return describe_wait(); }, [&] { return missing(); });
-      } catch (CommunicationError const&) {
+      } catch (...) {  // also of the function for warnings: the operation may not live on
         failure_ = std::current_exception();
       }
     }
