@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 
 #include <lockstep/scaling/detail/device_limit.hpp>

@@ -23,8 +23,7 @@ LOCKSTEP_INLINE Bottleneck find_bottleneck(StepProfile const& profile) {
   if (total == 0) return {"none", "0 % of the steps were timed here, so the bottleneck is unknown"};
   auto const& largest =
       *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
-  char share[32];
-  std::snprintf(share, sizeof share, "%.0f %%", 100 * largest.ms / total);
+  auto const share = detail::rounded(100 * largest.ms / total, 0) + " %";
   std::string bound = largest.name,
               summary = "the run is bound by " + bound + ", which takes " + share + " of a step; ";
   auto const* advice = largest.advice;
@@ -45,11 +44,9 @@ LOCKSTEP_INLINE Bottleneck find_bottleneck(StepProfile const& profile) {
   }
   auto const& slowest = profile.slowest;
   if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {bound, summary + advice};
-  char waited[160];
-  std::snprintf(waited, sizeof waited,
-                "the others wait for rank %d, whose %s takes %.1f ms of a step, while the fastest rank's takes %.1f ms",
-                slowest.rank, slowest.phase, slowest.ms, slowest.min_ms);
-  return {bound, summary + waited};
+  return {bound, summary + "the others wait for rank " + std::to_string(slowest.rank) + ", whose " + slowest.phase +
+                     " takes " + detail::rounded(slowest.ms, 1) + " ms of a step, while the fastest rank's takes " +
+                     detail::rounded(slowest.min_ms, 1) + " ms"};
 }
 
 }}}  // namespace lockstep::scaling

@@ -109,9 +109,11 @@ LOCKSTEP_INLINE std::string ScalingReport::table(std::string const& title, std::
                 "efficiency", "bound by");
   out += line;
   for (auto const& size : sizes) {
-    std::snprintf(line, sizeof line, "%10lld %10.1f %13.1f %12.1f %9.0f %%  %s\n", static_cast<long long>(size.ranks),
-                  size.step_seconds * 1e3, size.exposed_seconds * 1e3, size.samples_per_second, 100 * size.efficiency,
-                  size.bound);
+    std::snprintf(line, sizeof line, "%10lld %10s %13s %12s %9s %%  %s\n", static_cast<long long>(size.ranks),
+                  detail::rounded(size.step_seconds * 1e3, 1).c_str(),
+                  detail::rounded(size.exposed_seconds * 1e3, 1).c_str(),
+                  detail::rounded(size.samples_per_second, 1).c_str(),
+                  detail::rounded(100 * size.efficiency, 0).c_str(), size.bound);
     out += line;
   }
   return out + summary(sizes, predict(work_, 1, fabric_, scaling).samples_per_second) + "\n";

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clocale>
+#include <cstdlib>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/scaling/figure/detail/axis.hpp>
 #include <lockstep/scaling/figure/drawing.hpp>
+
+#include "temporary_folder.hpp"
 
 using namespace lockstep::scaling;
 
@@ -42,4 +47,25 @@ TEST_CASE("the estimated width of a text counts characters, not bytes") {
   CHECK(Drawing::text_width("äb", 10) == doctest::Approx(12.6));
   CHECK(Drawing::text_width("漢", 10) == doctest::Approx(10));
   CHECK(Drawing::text_width("\xff", 10) == doctest::Approx(6.3));
+}
+
+TEST_CASE("numbers have a point in a program whose locale has a comma") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const command = "localedef -i de_DE -f UTF-8 " + (folder / "de_DE.UTF-8") + " >/dev/null 2>&1";
+  ::setenv("LOCPATH", folder.path().c_str(), 1);
+  bool const has_locale = std::system(command.c_str()) == 0 && std::setlocale(LC_ALL, "de_DE.UTF-8");
+  ::unsetenv("LOCPATH");
+  if (!has_locale) {
+    MESSAGE("not tested: localedef cannot make the locale de_DE.UTF-8");
+    return;
+  }
+  Drawing drawing(200, 100, "title");
+  drawing.line({{1.5, 2.5}, {3, 4}}, {"#ff0000", 1.5});
+  auto const svg = drawing.svg(), gnuplot = drawing.gnuplot("a.png");
+  auto const label = detail::tick_label(1.5), of_bar = detail::three_digits(12345);
+  std::setlocale(LC_ALL, "C");
+  CHECK(contains(svg, "points=\"1.5,2.5 3,4\" stroke=\"#ff0000\" stroke-width=\"1.5\""));
+  CHECK(contains(gnuplot, "$s1 << END\n1.50 2.50\n3.00 4.00\n"));
+  CHECK(label == "1.5");
+  CHECK(of_bar == "12.3k");
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <set>
 
 #include <lockstep/core/utf8.hpp>
@@ -186,12 +185,7 @@ LOCKSTEP_INLINE std::string study_csv(Study const& study) {
       "training_seconds,training_seconds_std,speed_up,speed_up_std,efficiency,efficiency_std,metric,metric_value,"
       "metric_std,eval_loss,eval_loss_std,step_ms,data_wait_ms,compute_ms,communication_exposed_ms,optimizer_ms,"
       "other_ms,first_device_bytes,other_devices_bytes,dp_and_ddp_parameters,message\n";
-  auto const number = [](double value) {
-    if (!std::isfinite(value)) return std::string();
-    char text[40];
-    std::snprintf(text, sizeof text, "%.9g", value);
-    return std::string(text);
-  };
+  auto const number = [](double value) { return std::isfinite(value) ? detail::significant(value, 9) : std::string(); };
   for (auto const& group : study.groups) {
     auto const& run = group.any_run();
     for (auto const* const one : detail::rows_of(group)) {

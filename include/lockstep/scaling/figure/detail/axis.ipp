@@ -25,15 +25,10 @@ LOCKSTEP_INLINE std::vector<double> Axis::ticks(int count) const {
 }
 
 LOCKSTEP_INLINE std::string tick_label(double value) {
-  char text[32];
   auto const size = std::abs(value);
-  if (size >= 1e6)
-    std::snprintf(text, sizeof text, "%.4gM", value / 1e6);
-  else if (size >= 1e4)
-    std::snprintf(text, sizeof text, "%.4gk", value / 1e3);
-  else
-    std::snprintf(text, sizeof text, "%.5g", size < 1e-12 ? 0.0 : value);
-  return text;
+  if (size >= 1e6) return significant(value / 1e6, 4) + "M";
+  if (size >= 1e4) return significant(value / 1e3, 4) + "k";
+  return significant(size < 1e-12 ? 0.0 : value, 5);
 }
 
 LOCKSTEP_INLINE std::string three_digits(double value) {
