@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/scaling/machine_ceiling.hpp>
 
+#include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "death_of.hpp"
+#include "sanitized.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -128,3 +134,28 @@ TEST_CASE("a ceiling is stored in a private file, and not in a folder that other
 TEST_CASE("a folder that cannot be written to is no error") {
   CHECK_FALSE(MachineCeiling::cached("/proc/self/no/folder", 0.01).points.empty());
 }
+
+#if !defined(LOCKSTEP_COMPILED) && !LOCKSTEP_SANITIZED  // sanitizers need all of the address space
+TEST_CASE("a measurement for which the system has too few threads is an error, not the end of the program") {
+  auto const death = lockstep_test::death_of([] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    constexpr std::size_t stack = std::size_t{1} << 30;  // the first thread has room for it, and the second has not
+    rlimit const space{pages * 4096 + stack * 3 / 2, RLIM_INFINITY};
+    ::pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, stack);
+    ::pthread_setattr_default_np(&attributes);
+    std::vector<scaling::detail::CeilingWork> works(3);
+    ::setrlimit(RLIMIT_AS, &space);
+    try {
+      static_cast<void>(scaling::detail::sample_ceiling(works, 3, &scaling::detail::CeilingWork::multiply, 0.01));
+    } catch (ConfigError const& error) {
+      ::_exit(std::string(error.what()).find("thread 2") != std::string::npos ? 7 : 8);
+    }
+  });
+  CAPTURE(death.printed);
+  CHECK(WIFEXITED(death.status));
+  CHECK(WEXITSTATUS(death.status) == 7);
+}
+#endif

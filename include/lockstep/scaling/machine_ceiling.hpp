@@ -50,6 +50,7 @@ struct MachineCeiling {
   std::vector<Point> points;  ///< for 1, 2, 4 … cores threads
 
   /// Measures 1, 2, 4 … cores threads in turns, about `seconds` in all. Counts processor time.
+  /// @throws ConfigError if the system has too few threads
   [[nodiscard]] static MachineCeiling measure(double seconds = 3);
 
   /// Returns the ceiling that an earlier call stored in `folder`, or measures and stores it. Files and folders that

@@ -57,8 +57,14 @@ LOCKSTEP_INLINE CeilingSample sample_ceiling(std::vector<CeilingWork>& works, In
   };
   std::vector<std::thread> others;
   auto const starter = ::getpid();
-  for (std::size_t i = 1; i < samples.size(); ++i)
-    others.push_back(start_thread("MachineCeiling", "thread " + std::to_string(i), [&run, i] { run(i); }));
+  try {
+    for (std::size_t i = 1; i < samples.size(); ++i)
+      others.push_back(start_thread("MachineCeiling", "thread " + std::to_string(i), [&run, i] { run(i); }));
+  } catch (...) {
+    waiting = 0;  // the others do not wait for threads that do not exist
+    join_threads(others, starter);
+    throw;
+  }
   run(0);
   join_threads(others, starter);
   CeilingSample out{0, 0};
