@@ -105,6 +105,17 @@ TEST_CASE("failed and unreadable runs are kept with their reason, failed ones al
   CHECK(failed->message == "device 3 is on fire");
 }
 
+TEST_CASE("a run that two roots contain is read once, also if they are written in different ways") {
+  TemporaryFolder const folder;
+  SavedExample{}.save(folder / "runs/one");
+  StudyEntry entry{.name = "one", .example = "toy", .parallel = "single", .devices = 1};
+  entry.state = StudyEntry::State::finished;
+  write_file(folder / "runs/one.entry.json", entry.json());
+  auto const study = Study::read({folder / "runs/../runs/one", folder / "runs"});
+  CHECK(study.run_count() == 1);
+  CHECK(study.missing.empty());
+}
+
 TEST_CASE("only runs of the wanted data sets are read") {
   TemporaryFolder const folder;
   SavedExample{.data = "imdb.csv"}.save(folder / "a");

@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
@@ -367,13 +369,17 @@ LOCKSTEP_INLINE Study Study::read(std::vector<std::string> const& roots, StudyOp
   auto const found = FoundRuns::below(roots);
   std::vector<StudyRun> runs;
   std::vector<MissingRun> missing;
-  std::set<std::string> known, datasets;
+  std::set<std::string> known, datasets;                // known: entries of runs that were found
+  auto const canonical = [](std::string const& path) {  // roots may name one folder in several ways
+    std::error_code error;
+    return std::filesystem::weakly_canonical(path, error).string();
+  };
   auto const wanted = [&](std::string const& dataset) {
     datasets.insert(dataset);
     return options.datasets.empty() || std::count(options.datasets.begin(), options.datasets.end(), dataset) > 0;
   };
   for (auto const& directory : found.finished) {
-    known.insert(detail::entry_of(directory));
+    known.insert(canonical(detail::entry_of(directory)));
     try {
       auto run = StudyRun::read(directory, options.warmup_epochs);
       if (wanted(run.dataset)) runs.push_back(std::move(run));
@@ -388,7 +394,7 @@ LOCKSTEP_INLINE Study Study::read(std::vector<std::string> const& roots, StudyOp
     return entry.message.empty() ? "ended with exit code " + std::to_string(entry.exit_code) : entry.message;
   };
   for (auto const& directory : found.unfinished) {
-    known.insert(detail::entry_of(directory));
+    known.insert(canonical(detail::entry_of(directory)));
     auto run = MissingRun::unfinished(directory, "");
     if (is_failed(run)) {
       run.failed = true;
@@ -397,7 +403,7 @@ LOCKSTEP_INLINE Study Study::read(std::vector<std::string> const& roots, StudyOp
     missing.push_back(std::move(run));
   }
   for (auto const& file : found.entries) {
-    if (known.contains(file)) continue;
+    if (known.contains(canonical(file))) continue;
     MissingRun run{.name = detail::folder_name(file), .directory = file, .reason = "not started, or not finished"};
     try {
       run.entry = StudyEntry::read(file);
