@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -32,4 +34,14 @@ TEST_CASE("a line chart over devices draws lines and points at powers of two") {
   CHECK(svg.find("stroke=\"#0a0a0a\" stroke-width=\"2\" stroke-dasharray=\"2 3\"") != svg.npos);
   CHECK(svg.find("fill=\"#0b0b0b\"") != svg.npos);
   LineChart{.title = "none", .x_title = "", .y_title = ""}.draw(drawing, {0, 0, 600, 400});
+}
+
+TEST_CASE("a value without bound has no ticks") {
+  auto const infinite = std::numeric_limits<double>::infinity();
+  CHECK(detail::Axis{1, infinite, true}.ticks(6).empty());
+  CHECK(detail::Axis{0, infinite}.ticks(6).empty());
+  LineChart chart{.title = "t", .x_title = "", .y_title = "", .values = LineChart::Values::logarithmic};
+  chart.series = {{"measured", "#0b0b0b", {{1, 1}, {2, infinite}}}};
+  Drawing drawing(600, 400, "");
+  CHECK_NOTHROW(chart.draw(drawing, {0, 0, 600, 400}));
 }

@@ -14,7 +14,7 @@ struct Axis {
 
   /// Returns the place of a value, from 0 to 1.
   [[nodiscard]] double place(double value) const noexcept;
-  /// Returns about `count` values to label: round numbers, or powers of two.
+  /// Returns about `count` values to label: round numbers, or powers of two. Returns none for an axis without end.
   [[nodiscard]] std::vector<double> ticks(int count) const;
 };
 

@@ -12,6 +12,7 @@ LOCKSTEP_INLINE double Axis::place(double value) const noexcept {
 
 LOCKSTEP_INLINE std::vector<double> Axis::ticks(int count) const {
   std::vector<double> out;
+  if (!std::isfinite(low) || !std::isfinite(high)) return out;  // steps would have no end
   if (logarithmic) {
     auto const first = std::ceil(std::log2(low) - 1e-9), last = std::floor(std::log2(high) + 1e-9);
     auto const step = std::max(1.0, std::ceil((last - first) / count));
