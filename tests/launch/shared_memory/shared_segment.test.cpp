@@ -11,6 +11,9 @@
 #include <fstream>
 #include <string>
 
+#include "death_of.hpp"
+#include "sanitized.hpp"
+
 using lockstep::ConfigError;
 using lockstep::launch::SharedSegment;
 
@@ -94,4 +97,19 @@ TEST_CASE("memory that does not belong to this run is refused") {
   CHECK_THROWS_AS(SharedSegment::attach(segment->descriptor(), 2, 99), ConfigError);
   CHECK_THROWS_AS(SharedSegment::attach(segment->descriptor(), 3, 1), ConfigError);
   CHECK(SharedSegment::attach(::dup(segment->descriptor()), 2, 1) != nullptr);
+#if !LOCKSTEP_SANITIZED  // sanitizers need all of the address space
+  auto const death = lockstep_test::death_of([&] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit const tight{pages * page + (std::size_t{64} << 20), RLIM_INFINITY};
+    ::setrlimit(RLIMIT_AS, &tight);
+    try {
+      static_cast<void>(SharedSegment::attach(segment->descriptor(), 2, 1));
+    } catch (ConfigError const&) {
+      ::_exit(::fcntl(segment->descriptor(), F_GETFD) >= 0 ? 7 : 8);
+    }
+  });
+  CHECK(WIFEXITED(death.status));
+  CHECK(WEXITSTATUS(death.status) == 7);  // still open
+#endif
 }

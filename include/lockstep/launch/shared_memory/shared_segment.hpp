@@ -36,7 +36,8 @@ class SharedSegment {
   static std::shared_ptr<SharedSegment> between_processes(int size, std::uint64_t job);
 
   /// Opens the segment of an inherited descriptor and takes ownership of it.
-  /// @throws ConfigError if it is not this job's segment; the descriptor then stays open
+  /// @throws ConfigError if it is not this job's segment, or the system refuses to map it; the descriptor then stays
+  /// open
   static std::shared_ptr<SharedSegment> attach(int file, int size, std::uint64_t job);
 
   SharedSegment(SharedSegment const&) = delete;

@@ -57,9 +57,14 @@ LOCKSTEP_INLINE std::shared_ptr<SharedSegment> SharedSegment::create(int file, i
     ::close(file);
     throw ConfigError(message);
   }
-  auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes, size));
-  segment->control().head = {magic, job, size};
-  return segment;
+  try {
+    auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes, size));
+    segment->control().head = {magic, job, size};
+    return segment;
+  } catch (ConfigError const&) {
+    if (file >= 0) ::close(file);
+    throw;
+  }
 }
 
 LOCKSTEP_INLINE bool SharedSegment::set_file_size(int file, std::size_t bytes) {
@@ -78,11 +83,9 @@ LOCKSTEP_INLINE bool SharedSegment::set_file_size(int file, std::size_t bytes) {
 
 LOCKSTEP_INLINE SharedSegment::SharedSegment(int file, std::size_t bytes, int size)
     : file_(file), bytes_(bytes), shared_objects_(static_cast<std::size_t>(size)), data_(map(file, bytes)) {
-  if (data_ == nullptr) {
-    auto const message = refused("map " + std::to_string(bytes >> 20) + " MiB of address space");
-    if (file >= 0) ::close(file);
-    throw ConfigError(message + "; raise the limit on address space (ulimit -v unlimited)");
-  }
+  if (data_ == nullptr)
+    throw ConfigError(refused("map " + std::to_string(bytes >> 20) + " MiB of address space") +
+                      "; raise the limit on address space (ulimit -v unlimited)");
   ::madvise(data_, bytes_, MADV_HUGEPAGE);  // a hint: without it pages are small
 }
 
