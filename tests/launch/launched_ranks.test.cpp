@@ -16,8 +16,10 @@
 
 #include <array>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
+#include "death_of.hpp"
 #include "python.hpp"
 #include "ranks.hpp"
 #include "skip.hpp"
@@ -492,6 +494,28 @@ TEST_CASE("all ranks of a large host may connect before rank 0 has read a handsh
   }
   first.join();
   CHECK(connected.size() == size);
+}
+
+TEST_CASE("an exception of the function for reports does not end a rank that watches others") {
+  auto const death = death_of([] {
+    auto const segment = launch::SharedSegment::between_threads(2, 42);
+    for (int const rank : {0, 1}) segment->control().join(rank, ::getpid());
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) ::_exit(8);
+    std::vector<FileDescriptor> peers(2);
+    peers[1] = FileDescriptor(ends[0]);
+    launch::Options options;
+    options.report = [](std::string const&) { throw std::runtime_error("the log is full"); };
+    launch::detail::RankWatch watch(segment->control(), 0, std::move(peers), options);
+    ::close(ends[1]);  // rank 1 is gone
+    watch.wait_for_peers();
+    ::usleep(100'000);
+    ::_exit(7);
+  });
+  CHECK(WIFEXITED(death.status));
+  CHECK(WEXITSTATUS(death.status) == 7);
+  CHECK(contains(death.printed, "Options::report has thrown: the log is full"));
+  CHECK(contains(death.printed, "rank 1"));
 }
 
 TEST_CASE("unauthenticated peers are refused, and do not keep the ranks from connecting") {

@@ -73,7 +73,8 @@ struct Options {
   /// communication.
   std::function<void(std::string const&)> warn = {};
   /// Receives one sentence with the first failure and its cause: in the process that starts the others, or in the rank
-  /// that notices the failure first. If empty, standard error receives it after the program's name.
+  /// that notices the failure first. If it is empty, or throws on a thread that watches other ranks, standard error
+  /// receives the sentence after the program's name.
   std::function<void(std::string const&)> report = {};
 };
 

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -68,6 +71,9 @@ class RankWatch {
   static constexpr double notification_seconds = 2;  // for notifications from a socket of this process
 
   void run();
+  /// Reports on the thread of this object. An exception of the callback would end the program there, so standard error
+  /// gets the report and the exception's message instead.
+  void report_on_thread() noexcept;
 
   /// Reads the store's notifications. If the store's host is gone, so are the ranks there, at least rank 0.
   void read_notifications();

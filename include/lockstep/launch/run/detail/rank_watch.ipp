@@ -73,6 +73,20 @@ LOCKSTEP_INLINE void RankWatch::report() {
   if (control_.report_once()) options_.report(control_.describe(failed));
 }
 
+LOCKSTEP_INLINE void RankWatch::report_on_thread() noexcept {
+  auto const instead = [this](char const* what) {
+    std::fprintf(stderr, "%s: %s\n%s: launch: Options::report has thrown: %s\n", program_invocation_short_name,
+                 control_.describe(control_.first_failure()).c_str(), program_invocation_short_name, what);
+  };
+  try {
+    report();
+  } catch (std::exception const& error) {
+    instead(error.what());
+  } catch (...) {
+    instead("an exception of unknown type");
+  }
+}
+
 LOCKSTEP_INLINE void RankWatch::run() {
   std::vector<pollfd> polled;
   for (;;) {
@@ -113,7 +127,7 @@ LOCKSTEP_INLINE void RankWatch::close_peer(std::size_t rank) {
   control_.mark_lost(static_cast<int>(rank));
   FileDescriptor const closed = std::exchange(peers_[rank], FileDescriptor());
   --open_peers_;
-  report();  // at once: MPICH's mpirun leaves no more time
+  report_on_thread();  // at once: MPICH's mpirun leaves no more time
 }
 
 LOCKSTEP_INLINE void RankWatch::handle_signal(int signal) {
@@ -135,7 +149,7 @@ LOCKSTEP_INLINE void RankWatch::end_rank() {
     until_ = deadline_in(options_.grace_seconds);
     return;
   } else {
-    report();
+    report_on_thread();
   }
   until_ = no_deadline;
   signals_.apply_default_effect(signal_);
