@@ -71,6 +71,16 @@ TEST_CASE("buckets tile the arena in order, small at both ends, and the first ha
   CHECK(bytes == 4000);
 }
 
+TEST_CASE("buckets begin at whole cache lines for any size that is asked for") {
+  for (std::size_t const floats : {0, 1, 17, 100, 250}) {
+    CAPTURE(floats);
+    Fixture f(1000, floats * sizeof(float));
+    f.buckets.finish(f.comm);
+    for (auto const& [begin, end] : f.comm.started) CHECK(begin % nn::ParameterLayout::alignment == 0);
+    CHECK(f.comm.started.back().second == 1000);
+  }
+}
+
 TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
   Fixture f(192, 128 * sizeof(float));  // [0, 32) [32, 112) [112, 144) [144, 176) [176, 192)
   f.buckets.ready(f.comm, 160, 20);     // padded to 32: the last bucket is full, but earlier ones are not

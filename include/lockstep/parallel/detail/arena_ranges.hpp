@@ -49,7 +49,7 @@ template <class Function>
 void split_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, Function const& f,
                  Index block = kernel::SumOfSquares<HostSpace>::block) {
   auto const unit = ranks > 1 ? ranks * block : nn::ParameterLayout::alignment;
-  auto const full = std::max(unit, ranks > 1 ? bucket / unit * unit : bucket);
+  auto const full = std::max(unit, bucket / unit * unit);
   bool has_bucket = false, has_full_bucket = false;
   auto const add_unsplit = [&](Index begin, Index end, bool of_table) {
     if (begin == end && (of_table || has_bucket)) return;
