@@ -469,6 +469,32 @@ TEST_CASE("--best-by keeps the best evaluation's parameters, --patience stops ea
   CHECK(other.evaluations[0].loss != record.evaluations[0].loss);
   CHECK(counts.steps == 1);
   CHECK(counts.evaluations == 1);
+
+  // --evaluate reads all of a file that this program saved, and only the selected part of another one.
+  again.evaluate = true;
+  auto const evaluated = [&](std::string const& file, std::string const& in_file) {
+    again.init_from = file;
+    app::Training evaluation(again, world);
+    evaluation.init_by([&](std::string_view name) { return name == "map.weight" ? in_file : ""; });
+    std::vector<float> values;
+    evaluation.fit(Affine{}, optim::SGD{}, loader, train::Evaluation{held_out}, {}, [&](auto& trainer) {
+      for (auto const& entry : trainer.layout().entries())
+        values.push_back(trainer.values()[static_cast<std::size_t>(entry.offset)]);
+    });
+    return values;
+  };
+  Affine model;
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> saved(static_cast<std::size_t>(layout.size()));
+  train::load_parameters(best, layout, saved);
+  std::vector<float> all;
+  for (auto const& entry : layout.entries()) all.push_back(saved[static_cast<std::size_t>(entry.offset)]);
+  CHECK(evaluated(best, "map.weight") == all);
+  nn::Linear part(1, 1, nn::Bias::none);
+  auto const part_layout = nn::ParameterLayout::of(part);
+  train::save_parameters(folder / "part.safetensors", part_layout,
+                         std::vector<float>(static_cast<std::size_t>(part_layout.size()), 7));
+  CHECK(evaluated(folder / "part.safetensors", "weight")[0] == 7);
 }
 
 TEST_CASE("a refusal before the first step leaves --save-dir unchanged") {

@@ -216,8 +216,11 @@ class Training : public detail::Additions {
       if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
     if (!options_.init_from.empty())
-      detail::with_saved_file("--init-from", options_.init_from, options_,
-                              [&] { trainer.load(options_.init_from, init_names_); });
+      detail::with_saved_file("--init-from", options_.init_from, options_, [&] {
+        trainer.load(options_.init_from,
+                     options_.evaluate ? detail::names_to_evaluate(options_.init_from, trainer.layout(), init_names_)
+                                       : init_names_);
+      });
     if (options_.evaluate) {
       if (is_main_rank()) announce(trainer, loader);
       if (evaluates_) {

@@ -3,7 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -11,17 +16,26 @@
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/launch/run/run.hpp>
+#include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/nn/normalization/batch_norm.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/averaged.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/reproducible.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/checkpoint/load_averages.hpp>
 #include <lockstep/train/files/safetensors.hpp>
+#include <lockstep/train/trainer/averages.hpp>
+#include <lockstep/train/trainer/gradient_norms.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include "temporary_folder.hpp"
@@ -166,6 +180,41 @@ TEST_CASE("training changes only unfrozen parameters, also with weight decay, bi
   }
 }
 
+TEST_CASE("a checkpoint has no moments of frozen parameters, and resumes bit for bit") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const fit = [&]<class Model_>(Model_ model, std::string const& run, Index epochs, std::string const& from) {
+    Trainer trainer(std::move(model), optim::Averaged{optimizer(), 0.9}, parallel::SingleDevice{.threads = 1}, 3);
+    auto loader = line::loader(32, 4);
+    trainer.fit(loader, {.epochs = epochs, .checkpoints = {.folder = folder / run, .resume = from}});
+    auto all = part_of(trainer, trainer.layout(), "");
+    std::ranges::copy(train::averages(trainer), std::back_inserter(all));
+    return all;
+  };
+  auto const half = folder / "half/step_16.safetensors", whole = folder / "whole/step_32.safetensors";
+  auto const expected = fit(FineTuned{}, "whole", 4, "");
+  fit(FineTuned{}, "half", 2, "");
+  CHECK(fit(FineTuned{}, "resumed", 4, half) == expected);
+  train::detail::SafetensorsFile const file(whole);
+  for (auto const* const state : {"0", "1", "2"}) {
+    auto const prefix = "optimizer." + std::string(state);
+    CHECK_FALSE(file.header.find(prefix + ".backbone.linear.weight"));
+    CHECK(file.header.find(prefix + ".head.weight"));
+  }
+  FineTuned tuned;
+  auto const layout = nn::ParameterLayout::of(tuned);
+  std::vector<float> averages(static_cast<std::size_t>(layout.size())),
+      buffers(static_cast<std::size_t>(layout.buffer_size()));
+  train::load_averages(whole, layout, averages, buffers);
+  CHECK(std::ranges::equal(averages, std::span(expected).last(averages.size())));
+  CHECK(std::filesystem::file_size(whole) <=
+        train::detail::file_bytes(whole, layout, 3, {{train::Progress::key, std::string(4096, ' ')}}));
+
+  CHECK_THROWS_WITH_AS(fit(Model<Learned>{}, "learned", 4, half),
+                       doctest::Contains("has no moments of \"backbone.linear.weight\", which was frozen"), DataError);
+  fit(Model<Learned>{}, "learned", 2, "");  // has all moments, as earlier versions wrote them of frozen parameters, too
+  CHECK_NOTHROW(fit(FineTuned{}, "frozen", 4, folder / "learned/step_16.safetensors"));
+}
+
 TEST_CASE("a part trained elsewhere is loaded by its names") {
   lockstep_test::TemporaryFolder const folder;
   Trainer first(Model<Learned>{}, optimizer(), parallel::SingleDevice{}, 3);
@@ -182,6 +231,71 @@ TEST_CASE("a part trained elsewhere is loaded by its names") {
       doctest::Contains(
           "no name in the model begins with \"encoder.\"; its first parameter is \"backbone.linear.weight\""),
       ConfigError);
+}
+
+namespace {
+
+/// y = frozen(x) + low(x), after a trained map.
+class Adapted {
+ public:
+  explicit Adapted(nn::InputGradient input_gradient) : frozen_{nn::Linear{8, 1}, input_gradient} {}
+  void visit(auto&& each) { each("first", first_), each("frozen", frozen_), each("low", low_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = context.input(batch[&line::Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    auto const y = first_.forward(context, x);
+    return nn::add(context, frozen_.forward(context, y), low_.forward(context, y));
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& prediction, auto const& batch) const {
+    return nn::mean_squared_error(context, prediction,
+                                  batch[&line::Point::y].values.reshape(Extents<2>{batch.rows(), 1}));
+  }
+
+ private:
+  nn::Linear first_{1, 8};
+  nn::Frozen<nn::Linear> frozen_;
+  nn::Linear low_{8, 1};
+};
+
+}  // namespace
+
+TEST_CASE("a frozen block can compute the gradient of its input, for trained parts before it") {
+  for (bool const computed : {true, false}) {
+    Adapted model(computed ? nn::InputGradient::computed : nn::InputGradient::none);
+    auto const layout = nn::ParameterLayout::of(model);
+    std::vector<double> values(static_cast<std::size_t>(layout.size()));
+    nn::initialize(layout, 1, values.data());
+    data::Collated const batch{data::PadCollate{}, std::vector<line::Point>{{0.5f, 1}, {-2, 0.25f}}};
+    CHECK(nn::check_gradients(model, layout, values, batch.batch()).ok() == computed);
+  }
+  CHECK_THROWS_WITH_AS(nn::Frozen(Backbone{}, nn::InputGradient::computed), doctest::Contains("running statistics"),
+                       ConfigError);
+}
+
+TEST_CASE("a frozen block whose input gradient is computed does not change, nor count in the gradient norm") {
+  auto const trained = [](auto policy) {
+    Trainer trainer(Adapted{nn::InputGradient::computed}, optimizer(), std::move(policy), 3);
+    auto const before = part_of(trainer, trainer.layout(), "frozen."),
+               first = part_of(trainer, trainer.layout(), "first.");
+    auto loader = line::loader(32, 4);
+    auto const record = trainer.fit(loader, {.epochs = 8, .clip_norm = 1});
+    CHECK(part_of(trainer, trainer.layout(), "frozen.") == before);
+    CHECK(part_of(trainer, trainer.layout(), "first.") != first);
+    CHECK(record.session.unused_parameters.empty());
+    double squares = 0;
+    for (auto const& [name, norm] : train::gradient_norms(trainer))
+      squares += name.starts_with("frozen.") ? 0 : norm * norm;
+    CHECK(trainer.gradient_norm() == doctest::Approx(std::sqrt(squares)));
+    return part_of(trainer, trainer.layout(), "");
+  };
+  auto const one = trained(parallel::DataParallel{.devices = 2});
+  launch::Options options;
+  options.threads = 2;
+  launch::run(options, [&](launch::World& world) {
+    CHECK(trained(parallel::DistributedDataParallel{comm::connect(world)}) == one);
+    return 0;
+  });
 }
 
 namespace {

@@ -23,7 +23,7 @@ class Additions {
   /// saves on the rank where `is_main_rank()` returns true. Add one that changes training on every rank.
   void observe(train::Observer& observer) { observers_.push_back(&observer); }
   /// Sets the names of the model's parameters in the file of --init-from; "" for parameters that the file does not
-  /// initialize, as of a new head.
+  /// initialize, as of a new head. --evaluate reads a file with all names of the model by these names instead.
   void init_by(train::NamesInFile names) { init_names_ = std::move(names); }
   /// Adds a number to `final` in run.json, such as a score of decoded texts. Call it in `then`, the last argument of
   /// `fit`. Only rank 0 writes. A second call with the same name replaces the number. NaN and infinity become null.

@@ -5,6 +5,8 @@
 
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/train/files/names_in_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
@@ -21,6 +23,12 @@ inline constexpr char saved_flags_key[] = "flags";
 /// @param flag with its value if that is not the file: "--init-from", "--resume auto:"
 [[nodiscard]] std::string saved_file_message(std::string_view flag, std::string const& file, Options const& options,
                                              std::string message);
+
+/// Returns the names by which --evaluate reads a file: the model's own if the file has all of them, as those that this
+/// program saves, otherwise `names`, which select what a run starts from.
+/// @throws DataError if the file cannot be read
+[[nodiscard]] train::NamesInFile names_to_evaluate(std::string const& file, nn::ParameterLayout const& layout,
+                                                   train::NamesInFile const& names);
 
 /// Returns f(), which reads `file`. Errors about the file have its saved_file_message.
 template <class Function>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <sstream>
 
 #include <lockstep/app/detail/saved_file.hpp>
@@ -58,6 +59,14 @@ LOCKSTEP_COLD_INLINE std::string saved_file_message(std::string_view flag, std::
   if (message.find("an effective batch of ") != std::string::npos)
     message += "; --batch-size, --grad-accum-steps and the numbers of ranks and devices determine it";
   return std::string(flag) + " " + message + other_flags(file, options);
+}
+
+LOCKSTEP_COLD_INLINE train::NamesInFile names_to_evaluate(std::string const& file, nn::ParameterLayout const& layout,
+                                                          train::NamesInFile const& names) {
+  train::detail::SafetensorsFile const saved(file);
+  auto const has = [&](auto const& entry) { return saved.header.find(entry.name) != nullptr; };
+  return std::ranges::all_of(layout.entries(), has) && std::ranges::all_of(layout.buffers(), has) ? train::NamesInFile()
+                                                                                                  : names;
 }
 
 }}}  // namespace lockstep::app::detail

@@ -6,6 +6,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/model.hpp>
@@ -14,20 +15,32 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Freezes a block: its parameters and buffers never change. It computes as in evaluation, without dropout and with
-/// BatchNorm's running statistics. Nothing is kept for backward, and no gradient flows through it. Parameters keep the
-/// names that they have without this wrapper. For pretrained parts: Trainer::load.
+/// Whether a frozen block computes the gradient of its input.
+enum class InputGradient {
+  none,      ///< no gradient flows through the block: for parts that come before every trained part
+  computed,  ///< gradients flow through the block to trained parts before it: for adapters, or a loss of its features
+};
+
+/// Freezes a block: its parameters and buffers never change. Parameters keep the names that they have without this
+/// wrapper. For pretrained parts: Trainer::load.
+/// By default, it computes as in evaluation, without dropout and with BatchNorm's running statistics, and keeps nothing
+/// for backward. With InputGradient::computed, it computes as in training, dropout included. Backward then takes as
+/// long as for a trained block.
 /// @determinism as the block
 template <class Block>
 class Frozen {
  public:
   /// Takes the block and marks its parameters as frozen.
-  explicit Frozen(Block block) : block_(std::move(block)) { freeze(block_); }
+  /// @throws ConfigError for InputGradient::computed if the block has buffers, which training changes
+  explicit Frozen(Block block, InputGradient input_gradient = InputGradient::none)
+      : block_(std::move(block)), input_gradient_(input_gradient) {
+    freeze(block_);
+  }
 
   /// Names the block's parameters as the block does.
   void visit(auto&& each) { block_.visit(each); }
 
-  /// Applies the block in evaluation mode.
+  /// Applies the block, in evaluation mode unless its input gradient is computed.
   /// @shape takes and returns what the block does: Variables or Sequences
   template <detail::IsContext Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
@@ -35,6 +48,7 @@ class Frozen {
         requires { block_.forward(context, inputs...); },
         "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; a block that predicts "
         "from a batch needs a forward that its predict calls; see docs/how-to/fine-tune.md");
+    if (input_gradient_ == InputGradient::computed) return block_.forward(context, inputs...);
     struct RestoreMode {  // restores the mode even if the block throws
       Mode& mode;
       Mode before;
@@ -66,16 +80,23 @@ class Frozen {
     collect(collect, const_cast<Block&>(block_));  // this visitor changes nothing
     tracer.ended(type, first, last);
   }
-  static void freeze(auto& node) {
-    if constexpr (std::is_same_v<std::remove_reference_t<decltype(node)>, Parameter>) {
+  void freeze(auto& node) {
+    using Node = std::remove_reference_t<decltype(node)>;
+    if constexpr (std::is_same_v<Node, Parameter>) {
       node.frozen = true;
-    } else if constexpr (!std::is_same_v<std::remove_reference_t<decltype(node)>, Buffer>) {
-      ChildVisitor const each([](std::string_view, auto& child) { freeze(child); });
+    } else if constexpr (std::is_same_v<Node, Buffer>) {
+      if (input_gradient_ == InputGradient::computed)
+        throw ConfigError(
+            "nn::Frozen: InputGradient::computed, but the block has buffers, such as the running statistics of "
+            "BatchNorm, which would change in training; use InputGradient::none, or a block without buffers");
+    } else {
+      ChildVisitor const each([this](std::string_view, auto& child) { freeze(child); });
       node.visit(each);
     }
   }
 
   Block block_;
+  InputGradient input_gradient_;
 };
 
 }}}  // namespace lockstep::nn

@@ -93,7 +93,7 @@ struct Progress {
 
 /// Saves all that a run needs to resume with bit-identical results. The file has parameters and buffers as
 /// `save_parameters` writes them, so `load_parameters` can read it. It also has the optimizer's moments as
-/// "optimizer.I.NAME", and the progress.
+/// "optimizer.I.NAME", except for frozen parameters, and the progress.
 /// The file appears complete or not at all. Moments are requested and written one at a time.
 /// @shape values and each of the moments [layout.size()]   @shape buffers [layout.buffer_size()]
 /// @throws DataError if the file cannot be written; ConfigError if `metadata` cannot be saved, as for save_parameters
@@ -103,6 +103,9 @@ void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                      detail::SavedNumbers numbers = detail::SavedNumbers::any, std::string_view best_by = "loss");
 
 namespace detail {
+/// Refuses a file that has moments of other parameters, but not of one that is learned now.   @throws DataError
+void expect_moments(std::string const& path, SafetensorsFile const& file, nn::ParameterLayout const& layout);
+
 /// Reads parameters, buffers and moments into `state`. Returns parse(string) for the string with `key` in the metadata.
 /// `state` changes only if all is valid.
 /// @throws DataError if the file cannot be read, belongs to another model or optimizer, or has no such string; that
@@ -126,6 +129,7 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
     if (held > tensors)
       throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
                       std::to_string(tensors) + "; use the model and the optimizer that it was saved with");
+    expect_moments(path, file, layout);
     file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
     return parsed;
   });

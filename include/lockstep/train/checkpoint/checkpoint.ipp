@@ -22,6 +22,23 @@ void each_saved_metric(EvaluationReport const& report, Index most, std::string_v
   }
 }
 
+LOCKSTEP_COLD_INLINE void expect_moments(std::string const& path, SafetensorsFile const& file,
+                                         nn::ParameterLayout const& layout) {
+  nn::ParameterLayout::Entry const* without = nullptr;
+  bool any = false;
+  for (auto const& entry : layout.entries()) {
+    if (entry.frozen) continue;
+    if (file.header.find("optimizer.0." + entry.name))
+      any = true;
+    else if (!without && file.header.find(entry.name))
+      without = &entry;
+  }
+  if (any && without)
+    throw DataError(path + ": has no moments of \"" + without->name +
+                    "\", which was frozen in the run that saved it; freeze it here, too, or start a new run from these "
+                    "parameters");
+}
+
 }  // namespace detail
 
 LOCKSTEP_COLD_INLINE std::string Progress::to_json(std::string_view best_by) const {

@@ -33,14 +33,19 @@ LOCKSTEP_COLD_INLINE Metadata load_averages(std::string const& path, nn::Paramet
     auto const name_of = [](std::size_t state, std::string const& name) {
       return "optimizer." + std::to_string(state) + "." + name;
     };
-    std::size_t states = 0;
+    auto const has = [&](std::size_t state, std::string const& name) {
+      return file.header.find(name_of(state, name)) != nullptr;
+    };
     auto const& entries = layout.entries();
-    while (!entries.empty() && file.header.find(name_of(states, entries[0].name))) ++states;
+    auto const learned = std::ranges::find_if(entries, [&](auto const& entry) { return has(0, entry.name); });
+    std::size_t states = 0;
+    while (learned != entries.end() && has(states, learned->name)) ++states;
     std::vector<float> lag(values.size());
-    for (auto const& entry : entries)
-      file.read_tensor(
-          path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry,
-          std::span(lag).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
+    for (auto const& entry : entries)  // parameters that were frozen have no moments: their average is their value
+      if (states == 0 || has(0, entry.name))
+        file.read_tensor(
+            path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry,
+            std::span(lag).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
     file.read(path, layout, values.data(), buffers.data(), {});
     for (std::size_t i = 0; i < lag.size(); ++i) values[i] -= lag[i];
     return file.texts();

@@ -51,8 +51,8 @@ struct Moments {
   void* self = nullptr;
 };
 
-/// Calls f(name, entry, elements) for each tensor of a file: parameters, buffers, then the optimizer's moments. Arenas
-/// are passed as pointers to their first elements.
+/// Calls f(name, entry, elements) for each tensor of a file: parameters, buffers, then the optimizer's moments, which
+/// frozen parameters do not have. Arenas are passed as pointers to their first elements.
 template <class Number, class Function>
 void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buffers, Moments<Number> const& moments,
                  Function&& f) {
@@ -61,7 +61,7 @@ void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buff
   for (std::size_t i = 0; i < moments.count; ++i) {
     auto* const moment = moments.call(moments.self, i);
     for (auto const& entry : layout.entries())
-      f("optimizer." + std::to_string(i) + "." + entry.name, entry, moment + entry.offset);
+      if (!entry.frozen) f("optimizer." + std::to_string(i) + "." + entry.name, entry, moment + entry.offset);
   }
 }
 

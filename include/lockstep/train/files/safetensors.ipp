@@ -70,14 +70,17 @@ LOCKSTEP_COLD_INLINE std::string safetensors_header(std::string const& path, nn:
 }
 
 LOCKSTEP_COLD_INLINE std::size_t tensors_in_file(nn::ParameterLayout const& layout, std::size_t moments) {
-  return layout.entries().size() * (1 + moments) + layout.buffers().size();
+  auto const& entries = layout.entries();
+  auto const learned = std::ranges::count(entries, false, &nn::ParameterLayout::Entry::frozen);
+  return entries.size() + layout.buffers().size() + moments * static_cast<std::size_t>(learned);
 }
 
 LOCKSTEP_COLD_INLINE std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout,
                                             std::size_t moments, Metadata const& metadata) {
   std::vector<Checksum> const sums(tensors_in_file(layout, moments));
-  auto const numbers =
-      static_cast<std::size_t>(layout.size()) * (1 + moments) + static_cast<std::size_t>(layout.buffer_size());
+  auto numbers = static_cast<std::size_t>(layout.size() + layout.buffer_size());
+  for (auto const& entry : layout.entries())
+    if (!entry.frozen) numbers += moments * static_cast<std::size_t>(nn::ParameterLayout::padded(entry.size));
   return sizeof(std::uint64_t) + safetensors_header(path, layout, moments, metadata, sums).size() +
          numbers * sizeof(float);
 }
