@@ -346,6 +346,7 @@
 #include <lockstep/train/metrics/mean_reciprocal_rank.hpp>
 #include <lockstep/train/metrics/metric.hpp>
 #include <lockstep/train/metrics/ndcg.hpp>
+#include <lockstep/train/metrics/neighbor_recall.hpp>
 #include <lockstep/train/metrics/r2_score.hpp>
 #include <lockstep/train/metrics/retrieval_recall.hpp>
 #include <lockstep/train/metrics/root_mean_squared_error.hpp>

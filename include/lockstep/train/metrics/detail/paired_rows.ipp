@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -30,17 +32,17 @@ LOCKSTEP_COLD_INLINE std::string PairedRows::samples() const {
   auto const append = [&](auto const* from, std::size_t count) {
     bytes.append(reinterpret_cast<char const*>(from), count * sizeof *from);
   };
-  auto const count = size();
-  append(&count, 1);
-  append(&width_, 1);
+  std::array<Index, 3> const sizes{size(), width_, std::ssize(labels_)};
+  append(sizes.data(), sizes.size());
   append(positions_.data(), positions_.size());
   append(queries_.data(), queries_.size());
   append(items_.data(), items_.size());
+  append(labels_.data(), labels_.size());
   return bytes;
 }
 
 LOCKSTEP_COLD_INLINE void PairedRows::add_samples(std::string_view bytes) {
-  Index count = 0, width = 0;
+  std::array<Index, 3> sizes{};
   auto const read = [&](auto* to, std::size_t numbers) {
     if (numbers > 0) std::memcpy(to, bytes.data(), numbers * sizeof *to);
     bytes.remove_prefix(numbers * sizeof *to);
@@ -50,20 +52,27 @@ LOCKSTEP_COLD_INLINE void PairedRows::add_samples(std::string_view bytes) {
     rows.resize(before + static_cast<std::size_t>(numbers));
     read(rows.data() + before, static_cast<std::size_t>(numbers));
   };
-  read(&count, 1);
-  read(&width, 1);
+  read(sizes.data(), sizes.size());
+  auto const [count, width, labels] = sizes;
   if (count == 0) return;
   width_ = width;
   extend(positions_, count);
   extend(queries_, count * width);
-  extend(items_, count * width);
+  extend(items_, labels > 0 ? 0 : count * width);
+  extend(labels_, labels);
 }
 
-LOCKSTEP_COLD_INLINE Index PairedRows::found(char const* metric, Index k) const {
-  Index const pairs = size(), block = 64;
-  std::vector<std::size_t> order(static_cast<std::size_t>(pairs));
+LOCKSTEP_COLD_INLINE std::vector<std::size_t> PairedRows::order() const {
+  std::vector<std::size_t> order(static_cast<std::size_t>(size()));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return positions_[a] < positions_[b]; });
+  return order;
+}
+
+template <class Function>
+void PairedRows::for_products(char const* metric, std::vector<std::size_t> const& order,
+                              std::vector<float> const& of_items, Function const& f) const {
+  Index const pairs = size(), block = 64;
   auto const sorted = [&](std::vector<float> const& rows) {
     std::vector<float> out;
     out.reserve(rows.size());
@@ -73,11 +82,10 @@ LOCKSTEP_COLD_INLINE Index PairedRows::found(char const* metric, Index k) const 
     }
     return out;
   };
-  auto const queries = sorted(queries_), items = sorted(items_);
+  auto const queries = sorted(queries_), items = sorted(of_items);
   std::vector<float> scores(static_cast<std::size_t>(std::min(block, pairs) * pairs));
   ThreadPool pool(1);
   memory::Stream<HostSpace> const stream(pool);
-  Index found = 0;
   for (Index first = 0; first < pairs; first += block) {
     Index const rows = std::min(block, pairs - first);
     kernel::Gemm<HostSpace>::multiply<float>(stream, 1, {queries.data() + first * width_, {rows, width_}},
@@ -90,10 +98,34 @@ LOCKSTEP_COLD_INLINE Index PairedRows::found(char const* metric, Index k) const 
                std::to_string(positions_[order[static_cast<std::size_t>(first + row)]]) +
                " of the evaluation; check the data and the parameters for infinities and NaN";
       });
-      found += rank_of_label(metric, here, pairs, first + row) < k ? 1 : 0;
+      f(first + row, here);
     }
   }
+}
+
+LOCKSTEP_COLD_INLINE Index PairedRows::found(char const* metric, Index k) const {
+  Index found = 0;
+  for_products(metric, order(), items_, [&](Index row, float const* scores) {
+    found += rank_of_label(metric, scores, size(), row) < k ? 1 : 0;
+  });
   return found;
+}
+
+LOCKSTEP_COLD_INLINE PairedRows::Neighbors PairedRows::neighbors(char const* metric, Index k) const {
+  Neighbors counts;
+  auto const pairs = order();
+  auto const label = [&](Index row) { return labels_[pairs[static_cast<std::size_t>(row)]]; };
+  for_products(metric, pairs, queries_, [&](Index row, float const* scores) {
+    std::optional<float> best;  // of its class
+    for (Index i = 0; i < size(); ++i)
+      if (i != row && label(i) == label(row) && !(best && *best >= scores[i])) best = scores[i];
+    if (!best) return;
+    Index before = 0;
+    for (Index i = 0; i < size(); ++i) before += label(i) != label(row) && scores[i] >= *best ? 1 : 0;
+    ++counts.rows;
+    counts.found += before < k ? 1 : 0;
+  });
+  return counts;
 }
 
 }}}  // namespace lockstep::train::detail
