@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ class Additions {
   /// Sets the names of the model's parameters in the file of --init-from; "" for parameters that the file does not
   /// initialize, as of a new head. --evaluate reads a file with all names of the model by these names instead.
   void init_by(train::NamesInFile names) { init_names_ = std::move(names); }
+  /// Selects the parameters with `prefix`, which `in_file` replaces in the file, as Trainer::load does.
+  void init_by(std::string_view prefix, std::string_view in_file) { init_names_ = {prefix, in_file}; }
   /// Adds a number to `final` in run.json, such as a score of decoded texts. Call it in `then`, the last argument of
   /// `fit`. Only rank 0 writes. A second call with the same name replaces the number. NaN and infinity become null.
   /// @throws ConfigError for a name that evaluations or the loss have

@@ -22,8 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// are all equal give 0. The value does not depend on the batch size or on the number of devices and ranks, except by
 /// rounding of the rows. It is 0 without samples. Each rank keeps the rows of all samples, 4 bytes per sample and
 /// column, and multiplies each with each.
-/// @source Jegou and others: Product quantization for nearest neighbor search (2011); Song and others: Deep metric
-/// learning via lifted structured feature embedding (2016)
+/// @source Song and others: Deep metric learning via lifted structured feature embedding (2016)
 template <class Sample = detail::NoSample, class Label = int>
 class NeighborRecall {
  public:
