@@ -22,7 +22,7 @@ class Least : public parallel::AnySession {
   void set_values(std::span<float const> values) override { values_.assign(values.begin(), values.end()); }
   void set_buffers(std::span<float const>) override {}
   void synchronize_buffers() override {}
-  float const* moment(std::size_t) override { return nullptr; }
+  std::span<float const> moment(std::size_t) override { return {}; }
   void restore(parallel::SessionState&) override {}
   bool stop_requested() override { return false; }
   bool skipped() override { return false; }

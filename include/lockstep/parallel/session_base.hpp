@@ -28,7 +28,7 @@ class ReplicaSession : public AnySession {
   [[nodiscard]] std::span<float const> buffers() const override { return first_replica().buffers(); }
   void set_values(std::span<float const> values) override;
   void set_buffers(std::span<float const> buffers) override;
-  [[nodiscard]] float const* moment(std::size_t i) override;
+  [[nodiscard]] std::span<float const> moment(std::size_t i) override;
 
   [[nodiscard]] bool skipped() override;
   [[nodiscard]] double gradient_norm() override;
@@ -84,8 +84,8 @@ template <class Replica>
 }
 
 template <class Replica>
-float const* ReplicaSession<Replica>::moment(std::size_t i) {
-  return moments().moment(i, first_replica().device()).data();
+std::span<float const> ReplicaSession<Replica>::moment(std::size_t i) {
+  return moments().moment(i, first_replica().device());
 }
 
 template <class Replica>

@@ -31,6 +31,7 @@
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/reproducible.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/checkpoint/load_averages.hpp>
 #include <lockstep/train/files/safetensors.hpp>
@@ -159,7 +160,7 @@ TEST_CASE("training changes only unfrozen parameters, also with weight decay, bi
     auto const before = part_of(trainer, trainer.layout(), "backbone."),
                head = part_of(trainer, trainer.layout(), "head.");
     auto loader = line::loader(32, 4);
-    auto const record = trainer.fit(loader, {.epochs = 8});
+    auto const record = trainer.fit(loader, {.epochs = 8, .check_replicas_every = 3});
     CHECK(part_of(trainer, trainer.layout(), "backbone.") == before);
     CHECK(part_of(trainer, trainer.layout(), "head.") != head);
     CHECK(record.session.unused_parameters.empty());
@@ -206,6 +207,8 @@ TEST_CASE("a checkpoint has no moments of frozen parameters, and resumes bit for
       buffers(static_cast<std::size_t>(layout.buffer_size()));
   train::load_averages(whole, layout, averages, buffers);
   CHECK(std::ranges::equal(averages, std::span(expected).last(averages.size())));
+  CHECK(parallel::OptimizerState<optim::AdamW>(layout).bytes() ==
+        2 * sizeof(float) * static_cast<std::size_t>(layout.learned_size()));
   CHECK(std::filesystem::file_size(whole) <=
         train::detail::file_bytes(whole, layout, 3, {{train::Progress::key, std::string(4096, ' ')}}));
 

@@ -216,8 +216,7 @@ TEST_CASE("a sharded optimizer stores only its part of the moments, and a whole 
           state.moments(i)[at] = static_cast<float>((at + i) % 65521);
       session.restore(state);
       for (std::size_t i = 0; i < states; ++i) {
-        auto const* const moment = session.moment(i);
-        CHECK(std::equal(moment, moment + layout.size(), state.moments(i).begin()));
+        CHECK(std::ranges::equal(session.moment(i), state.moments(i)));
       }
       session.check_replicas(1);  // moments differ, and need not be equal
     });

@@ -51,6 +51,7 @@ class MemoryNeeds {
   struct Sizes {
     Index parameters;               ///< without padding
     Index elements;                 ///< of an arena
+    Index learned;                  ///< of the part of an arena that has moments
     std::size_t bytes_per_element;  ///< of a replica, without the optimizer's moments
     int moments;                    ///< of the optimizer
     int devices;                    ///< of this process
@@ -92,9 +93,9 @@ template <class Replica, class Optimizer, class Policy>
   using Space = typename Replica::Space;
   if (policy.shards() < 1) return;  // the session refuses it
   int const devices = policy.shards() / shards_of_device(policy), ranks = policy.all_shards() / policy.shards();
-  detail::MemoryNeeds needs(
-      {layout.parameters(), layout.size(), Replica::bytes_per_element, Optimizer::states, devices, ranks},
-      settings_of(policy));
+  detail::MemoryNeeds needs({layout.parameters(), layout.size(), layout.learned_size(), Replica::bytes_per_element,
+                             Optimizer::states, devices, ranks},
+                            settings_of(policy));
   if (ranks > 1) needs.find_ranks_of_host();
   if constexpr (Space::host_accessible) {
     needs.check_host(policy.threads_each());

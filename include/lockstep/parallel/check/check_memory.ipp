@@ -69,8 +69,8 @@ LOCKSTEP_COLD_INLINE MemoryNeeds::MemoryNeeds(Sizes const& sizes, PolicySettings
       can_shard_(settings.can_shard_optimizer && sizes.moments > 0 && sizes.ranks > 1 && !settings.shard_optimizer) {
   auto const elements = static_cast<double>(sizes.elements), floats = sizeof(float) * elements;
   replica_bytes_ = static_cast<double>(sizes.bytes_per_element) * elements;
-  moment_bytes_ = sizes.moments * floats;
-  if (settings.shard_optimizer) moment_bytes_ /= sizes.ranks;
+  moment_bytes_ = sizes.moments * (settings.shard_optimizer ? floats / sizes.ranks
+                                                            : sizeof(float) * static_cast<double>(sizes.learned));
   start_bytes_ = settings.can_shard_optimizer ? 2 * floats : floats;  // ranks copy the initial values to send them
   if (sizes.bytes_per_element > 2 * sizeof(float)) contents_ += ", 16-bit values";
   if (sizes.moments > 0)

@@ -11,13 +11,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
-/// Arenas of the layout that must be equal on all replicas: the parameters' values, then other state per parameter, for
-/// example the optimizer's moments.
+/// Arenas of the layout that must be equal on all replicas: the parameters' values, then other state of the learned
+/// parameters, for example the optimizer's moments.
 using ReplicaArenas = std::vector<float const*>;
 
 namespace detail {
 
-/// Returns a 128-bit checksum for each parameter in each arena, without padding.
+/// Returns a 128-bit checksum for each parameter in each arena, without padding; zeros for state of a frozen one.
 [[nodiscard]] std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas);
 /// Returns the checksum of checksums.
 [[nodiscard]] Checksum checksum_of(std::vector<Checksum> const& checksums);
@@ -35,7 +35,7 @@ void expect_equal_checksums(nn::ParameterLayout const& layout, std::span<Checksu
 
 /// Compares the bits of all ranks' parameters, and of the other `arenas`, by 128-bit hashes.
 /// @param step named in the error
-/// @shape each of arenas [layout.size()], equally many on all ranks   @collective
+/// @shape the first of arenas [layout.size()], the others at least [layout.learned_size()], equally many on all ranks   @collective
 /// @throws CollectiveMismatch on all ranks if replicas differ, with the first parameter that differs and the ranks that
 /// differ from rank 0
 template <class Communicator>

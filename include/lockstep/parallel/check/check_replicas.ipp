@@ -7,8 +7,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 LOCKSTEP_COLD_INLINE std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas) {
   std::vector<Checksum> out;
   for (auto const* arena : arenas)
-    for (auto const& entry : layout.entries())
-      out.push_back(checksum(std::as_bytes(std::span(arena + entry.offset, static_cast<std::size_t>(entry.size)))));
+    for (auto const& entry : layout.entries()) {
+      out.emplace_back();
+      if (entry.frozen && arena != arenas[0]) continue;
+      out.back() = checksum(std::as_bytes(std::span(arena + entry.offset, static_cast<std::size_t>(entry.size))));
+    }
   return out;
 }
 

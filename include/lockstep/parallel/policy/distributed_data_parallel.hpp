@@ -229,7 +229,7 @@ struct DistributedDataParallel {
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) override {
       ReplicaArenas arenas{replica_.values().data()};
-      for (std::size_t i = 0; i < Optimizer::states && !shards_.is_sharded(); ++i) arenas.push_back(moment(i));
+      for (std::size_t i = 0; i < Optimizer::states && !shards_.is_sharded(); ++i) arenas.push_back(moment(i).data());
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
 
@@ -247,22 +247,22 @@ struct DistributedDataParallel {
     }
 
     [[nodiscard]] bool shards_moments() const noexcept override { return shards_.is_sharded(); }
-    [[nodiscard]] float const* moment(std::size_t i) override {
+    [[nodiscard]] std::span<float const> moment(std::size_t i) override {
       if (!shards_.is_sharded()) return Base::moment(i);
       if constexpr (copies) {
         state_.write_parts(i, replica_.device(), summed_in_.data());
         shards_.gather_on_host();
-        return summed_in_.data();
+        return {summed_in_.data(), summed_in_.size()};
       } else {
         auto* const whole = replica_.gradient_data();  // unused between steps
         state_.copy_parts(i, replica_.stream(), whole);
         shards_.gather(whole);
         if constexpr (Space::host_accessible) {
-          return whole;
+          return {whole, summed_in_.size()};
         } else {
           moment_.resize(summed_in_.size());
           replica_.device().read(whole, moment_);
-          return moment_.data();
+          return moment_;
         }
       }
     }

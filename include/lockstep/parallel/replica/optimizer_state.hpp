@@ -43,9 +43,10 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
   using Moments = detail::OptimizerMoments<Space>;
 
  public:
-  /// Allocates on the device that the thread has entered. The layout must outlive the state.
+  /// Holds all moments of learned parameters. Allocates on the device that the thread has entered. The layout must
+  /// outlive the state.
   explicit OptimizerState(nn::ParameterLayout const& layout)
-      : OptimizerState(layout, std::vector<detail::ArenaPart>(1, {0, layout.size()})) {}
+      : OptimizerState(layout, std::vector<detail::ArenaPart>(1, {0, layout.learned_size()})) {}
   /// Holds only these parts, which must be in order.
   OptimizerState(nn::ParameterLayout const& layout, std::vector<detail::ArenaPart> parts)
       : Moments(layout, std::move(parts), Optimizer::states) {}

@@ -35,7 +35,7 @@ LOCKSTEP_COLD_INLINE void save_state(parallel::AnySession& session, nn::Paramete
   check_metadata(path, metadata);
   TrainerState const state{done, seed, session.loss_scale(), kind.optimizer};
   metadata.emplace_back(TrainerState::key, state.to_json());
-  auto const moment = [](void* of, std::size_t i) { return static_cast<parallel::AnySession*>(of)->moment(i); };
+  auto const moment = [](void* of, std::size_t i) { return static_cast<parallel::AnySession*>(of)->moment(i).data(); };
   write_finite_safetensors(path, layout, session.values(), session.buffers(), {kind.states, moment, &session}, metadata,
                            "; such a state cannot be trained on, and is not saved");
 }

@@ -5,10 +5,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 LOCKSTEP_COLD_INLINE std::vector<float> averaged_values(parallel::AnySession& session) {
-  auto const* const lag = session.moment(session.kind().states - 1);
+  auto const lag = session.moment(session.kind().states - 1);
   std::span<float const> const values = session.values();
   std::vector<float> averages(values.begin(), values.end());
-  for (std::size_t i = 0; i < averages.size(); ++i) averages[i] -= lag[i];
+  for (std::size_t i = 0; i < lag.size(); ++i) averages[i] -= lag[i];
   return averages;
 }
 
@@ -18,8 +18,10 @@ LOCKSTEP_COLD_INLINE void restart_averages(parallel::AnySession& session, nn::Pa
   std::span<float const> const before = session.values(), buffers = session.buffers();
   std::copy(before.begin(), before.end(), state.values().begin());
   std::copy(buffers.begin(), buffers.end(), state.buffers().begin());
-  for (std::size_t i = 0; i < state.states(); ++i)
-    std::copy_n(session.moment(i), before.size(), state.moments(i).data());
+  for (std::size_t i = 0; i < state.states(); ++i) {
+    auto const moment = session.moment(i);
+    std::copy(moment.begin(), moment.end(), state.moments(i).begin());
+  }
   auto const lag = state.moments(state.states() - 1);
   for (auto const& entry : layout.entries()) {
     auto const at = static_cast<std::size_t>(entry.offset), size = static_cast<std::size_t>(entry.size);

@@ -147,7 +147,7 @@ LOCKSTEP_COLD_INLINE void Checkpointing::save_after_error(RunRecord const& recor
 LOCKSTEP_COLD_INLINE void Checkpointing::save(std::string const& path, RunRecord const& record,
                                               nn::Loss<HostSpace> const& epoch_loss) const {
   auto const moment = [](void* session, std::size_t i) {
-    return static_cast<parallel::AnySession*>(session)->moment(i);
+    return static_cast<parallel::AnySession*>(session)->moment(i).data();
   };
   save_checkpoint(path, layout_, session_.values(), session_.buffers(), {session_.kind().states, moment, &session_},
                   {.steps = record.steps,
