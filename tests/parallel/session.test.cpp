@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/parallel/session.hpp>
 
+#include <span>
 #include <vector>
 
 #include <doctest/doctest.h>
