@@ -35,7 +35,8 @@ void expect_equal_checksums(nn::ParameterLayout const& layout, std::span<Checksu
 
 /// Compares the bits of all ranks' parameters, and of the other `arenas`, by 128-bit hashes.
 /// @param step named in the error
-/// @shape the first of arenas [layout.size()], the others at least [layout.learned_size()], equally many on all ranks   @collective
+/// @shape the first of arenas [layout.size()], the others at least [layout.learned_size()], equally many on all ranks
+/// @collective
 /// @throws CollectiveMismatch on all ranks if replicas differ, with the first parameter that differs and the ranks that
 /// differ from rank 0
 template <class Communicator>
