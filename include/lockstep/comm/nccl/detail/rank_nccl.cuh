@@ -308,7 +308,7 @@ class RankNccl {
                 return failure_ || steps_.empty() || steps_.front()->number != number;
               },
               [&] { return describe_step(step); });
-      } catch (CommunicationError const&) {
+      } catch (...) {  // also of the function for warnings: the operation may not live on
         give_up();
       }
     }
