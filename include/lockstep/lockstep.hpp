@@ -264,6 +264,7 @@
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/plateau.hpp>
 #include <lockstep/optim/rate_rule.hpp>
+#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/optim/slice.hpp>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json, convolutions.json, image_padding.json and linear_upsampling.json: PyTorch's results, in float64, for small
-inputs.
+rotary.json, convolutions.json, image_padding.json, linear_upsampling.json and rmsprop.json: PyTorch's results, in
+float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -244,15 +244,9 @@ def spaces():
     yield space_case("average_pool", torch.nn.Identity(), lambda x: F.avg_pool2d(x, 2), (2, 2, 5, 4))
 
 
-def optimizers():
+def steps_of(makers):
     count, steps = 6, 4
-    for name, make in {
-        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
-        "sgd momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
-        "sgd nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
-        "adam": lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01),
-        "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.01),
-    }.items():
+    for name, make in makers.items():
         values = draw(count)
         parameter = torch.nn.Parameter(values.clone())
         optimizer = make([parameter])
@@ -263,6 +257,16 @@ def optimizers():
             optimizer.step()
             after.append(parameter.detach().tolist())
         yield {"name": name, "values": values.tolist(), "gradients": gradients, "after": after}
+
+
+def optimizers():
+    return steps_of({
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
+        "sgd momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
+        "sgd nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+        "adam": lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.01),
+    })
 
 
 def recurrent():
@@ -382,9 +386,16 @@ def linear_upsampling():
         yield space_case(mode, torch.nn.Identity(), upsample, (2, 2, *extent))
 
 
+def rmsprop():
+    return steps_of({
+        "rmsprop": lambda p: torch.optim.RMSprop(p, weight_decay=0.01),
+        "rmsprop momentum": lambda p: torch.optim.RMSprop(p, alpha=0.9, momentum=0.9, weight_decay=0.01),
+    })
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -7,6 +7,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 #include "golden/golden.hpp"
@@ -37,9 +38,10 @@ void check(Optimizer const& optimizer, json::Value const& expected) {
                                               .gradients = gradients.data(),
                                               .states = pointers.data()},
                    &scalars);
-    // A step changes a value by at most 0.1 times 4 (momentum adds up gradients of at most 1). It has 24 roundings of
-    // that and 4 of the value, which is at most 2: tests/optim/adamw.test.cpp has the derivation. Adam divides by a
-    // root with an equal number of roundings, so a small gradient loses no digits.
+    // A step changes a value by at most 0.1 times 4: momentum adds up gradients of at most 1. RMSprop has a rate of
+    // 0.01 and a quotient of at most 10, the root of 1 / (1 - alpha), or of 4 times 3.2 with momentum. A step has 24
+    // roundings of that and 4 of the value, which is at most 2: tests/optim/adamw.test.cpp has the derivation. Adam
+    // divides by a root with an equal number of roundings, so a small gradient loses no digits.
     double const bound = static_cast<double>(step + 1) * (24 * 0.4 + 4 * 2);
     CHECK(golden::difference(values.data(), golden::numbers<double>(steps[step])) <= bound);
   }
@@ -61,4 +63,16 @@ TEST_CASE_TEMPLATE("four steps of each optimizer equal PyTorch's", T, double, fl
     if (name == "adamw") check<T>(optim::AdamW{.learning_rate = 0.1, .weight_decay = 0.01}, expected), ++checked;
   }
   CHECK(checked == 5);
+}
+
+TEST_CASE_TEMPLATE("four steps of RMSprop equal PyTorch's", T, double, float) {
+  auto const file = golden::load("rmsprop");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    CAPTURE(expected.at("name").string());
+    optim::RMSprop rmsprop{.weight_decay = 0.01};
+    if (expected.at("name").string() == "rmsprop momentum") rmsprop.alpha = rmsprop.momentum = 0.9;
+    check<T>(rmsprop, expected), ++checked;
+  }
+  CHECK(checked == 2);
 }

@@ -6,6 +6,7 @@
 #include <optim/arena.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 using namespace lockstep;
@@ -52,4 +53,5 @@ TEST_CASE("untouched rows step with a zero gradient by default, or stay unchange
   check(optim::Adam{});
   check(optim::SGD{.momentum = 0.9});
   check(optim::SGD{.weight_decay = 0.1});
+  check(optim::RMSprop{.momentum = 0.9});
 }

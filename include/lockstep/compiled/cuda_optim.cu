@@ -2,6 +2,7 @@
 #include <lockstep/kernel/optimizer/optimizer_step.icuh>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/detail/step_scalars.icuh>
 
@@ -11,6 +12,7 @@ namespace detail {
 template LOCKSTEP_ADAM_STEP(Decay::coupled, float, CudaSpace);
 template LOCKSTEP_ADAM_STEP(Decay::decoupled, float, CudaSpace);
 }  // namespace detail
+template LOCKSTEP_RMSPROP_STEP(float, CudaSpace);
 template LOCKSTEP_SGD_STEP(float, CudaSpace);
 
 }}}  // namespace lockstep::optim

@@ -4,6 +4,7 @@
 #include <lockstep/optim/detail/expect_setting.ipp>
 #include <lockstep/optim/detail/parameter_rule.ipp>
 #include <lockstep/optim/loss_scaler.ipp>
+#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
@@ -14,6 +15,8 @@ template LOCKSTEP_ADAM_STEP(Decay::decoupled, float, HostSpace);
 template LOCKSTEP_ADAM_STEP(Decay::coupled, double, HostSpace);
 template LOCKSTEP_ADAM_STEP(Decay::decoupled, double, HostSpace);
 }  // namespace detail
+template LOCKSTEP_RMSPROP_STEP(float, HostSpace);
+template LOCKSTEP_RMSPROP_STEP(double, HostSpace);
 template LOCKSTEP_SGD_STEP(float, HostSpace);
 template LOCKSTEP_SGD_STEP(double, HostSpace);
 

@@ -4,6 +4,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 #include <doctest/doctest.h>
@@ -91,6 +92,8 @@ TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, within rounding", T,
   compare<T>(optim::SGD{.momentum = 0.9, .kind = optim::SGD::Momentum::nesterov});
   compare<T>(optim::Adam{.weight_decay = 0.1});
   compare<T>(optim::AdamW{});
+  compare<T>(optim::RMSprop{.weight_decay = 0.1});
+  compare<T>(optim::RMSprop{.momentum = 0.9});
   compare<T>(optim::Averaged{optim::SGD{.momentum = 0.9, .weight_decay = 0.1}, 0.5});
 }
 
