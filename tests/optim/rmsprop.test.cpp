@@ -13,6 +13,9 @@ using lockstep::optim::RMSprop;
 using lockstep_test::Arena;
 using lockstep_test::step;
 
+// Here and not in the header, where it would take memory in each program.
+static_assert(lockstep::optim::Optimizer<RMSprop> && lockstep::optim::Optimizer<RMSprop, double>);
+
 TEST_CASE_TEMPLATE("RMSprop follows its formula within the rounding of each operation", T, float, double) {
   ThreadPool pool(2);
   for (auto const& optimizer : {RMSprop{}, RMSprop{.alpha = 0.5, .epsilon = 1e-3, .weight_decay = 0.3},

@@ -22,6 +22,5 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 LOCKSTEP_OPTIMIZER_STATE(template, optim::SGD);
 LOCKSTEP_OPTIMIZER_STATE(template, optim::Adam);
 LOCKSTEP_OPTIMIZER_STATE(template, optim::AdamW);
-LOCKSTEP_OPTIMIZER_STATE(template, optim::RMSprop);
 
 }}}  // namespace lockstep::parallel

@@ -5,8 +5,9 @@
 #include <lockstep/optim/detail/expect_setting.hpp>
 #include <lockstep/optim/detail/make_rule.hpp>
 #include <lockstep/optim/detail/rmsprop_rule.hpp>
-#include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
+#include <lockstep/optim/slice.hpp>
+#include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
@@ -76,7 +77,5 @@ extern template LOCKSTEP_RMSPROP_STEP(float, HostSpace);
 extern template LOCKSTEP_RMSPROP_STEP(double, HostSpace);
 extern template LOCKSTEP_RMSPROP_STEP(float, CudaSpace);
 #endif
-
-static_assert(Optimizer<RMSprop> && Optimizer<RMSprop, double>);
 
 }}}  // namespace lockstep::optim

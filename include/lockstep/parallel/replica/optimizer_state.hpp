@@ -15,7 +15,6 @@
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
-#include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/detail/optimizer_moments.hpp>
 #include <lockstep/parallel/detail/step_scalars.hpp>
@@ -204,7 +203,6 @@ extern template class detail::ReplicaSession<detail::ReplicaBase<nn::Context<flo
 LOCKSTEP_OPTIMIZER_STATE(extern template, optim::SGD);
 LOCKSTEP_OPTIMIZER_STATE(extern template, optim::Adam);
 LOCKSTEP_OPTIMIZER_STATE(extern template, optim::AdamW);
-LOCKSTEP_OPTIMIZER_STATE(extern template, optim::RMSprop);
 #endif
 
 }}}  // namespace lockstep::parallel
