@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json, convolutions.json, image_padding.json, linear_upsampling.json and rmsprop.json: PyTorch's results, in
-float64, for small inputs.
+rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json and pooling.json: PyTorch's
+results, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -393,9 +393,22 @@ def rmsprop():
     })
 
 
+def pooling():
+    """Pooling with a last window beyond the input, and means that do not count padding."""
+    def pooled(name, pool, shape, *window, **options):
+        return space_case(name, torch.nn.Identity(), lambda x: pool(x, *window, **options), shape)
+
+    shape, window = (2, 2, 6, 5), ((3, 2), (2, 3), (1, 1))
+    yield pooled("max", F.max_pool2d, shape, *window, ceil_mode=True)
+    yield pooled("padded", F.avg_pool2d, shape, *window, ceil_mode=True)
+    yield pooled("elements", F.avg_pool2d, shape, *window, ceil_mode=True, count_include_pad=False)
+    yield pooled("elements_floor", F.avg_pool2d, shape, *window, count_include_pad=False)
+    yield pooled("small", F.avg_pool1d, (2, 2, 2), 3, 2, ceil_mode=True)
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -134,6 +134,35 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of spatial layers equal Py
   CHECK(checked == 6);
 }
 
+// A sum of at most 8 numbers and a quotient, forward and backward.
+TEST_CASE_TEMPLATE("pooling with ceil_mode, or without counting padding, and its gradients equal PyTorch's", T, double,
+                   float, bfloat16) {
+  auto const file = golden::load("pooling");
+  int checked = 0;
+  nn::SpacePoolingOptions<2> const options{
+      .kernel = {3, 2}, .stride = {2, 3}, .padding = {1, 1}, .ceil_mode = true, .count_include_pad = false};
+  auto padded = options, floor = options;
+  padded.count_include_pad = true;
+  floor.ceil_mode = false;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    if (name == "max") {
+      check<T, 4>(expected, 2, nn::MaxPool2d(options));
+    } else if (name == "padded") {
+      check<T, 4>(expected, 2 * 9, nn::AvgPool2d(padded));
+    } else if (name == "elements") {
+      check<T, 4>(expected, 2 * 9, nn::AvgPool2d(options));
+    } else if (name == "elements_floor") {
+      check<T, 4>(expected, 2 * 9, nn::AvgPool2d(floor));
+    } else {
+      check<T, 3>(expected, 2 * 9, nn::AvgPool1d({.kernel = 3, .stride = 2, .ceil_mode = true}));
+    }
+  }
+  CHECK(checked == 5);
+}
+
 // The longest sum is a weight's gradient, over at most 40 places with a product each, or a bias's, over 60.
 TEST_CASE_TEMPLATE("grouped, dilated, causal and transposed convolutions and their gradients equal PyTorch's", T,
                    double, float, bfloat16) {

@@ -36,15 +36,16 @@ Pooled largest(ConvolutionShape const& s, std::vector<double> const& x, double b
                                view(p.dx, x.size()), write);
   return p;
 }
-Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
+Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write,
+               kernel::PoolingDivisor divisor = kernel::PoolingDivisor::padded) {
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
   auto const size = static_cast<std::size_t>(s.rows * s.output_positions() * s.inputs);
   Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before), {}};
   std::vector<double> dy;
   for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
-  Kernel::average<double>(stream, s, view(x, x.size()), view(p.y, size));
-  Kernel::average_backward<double>(stream, s, view(std::as_const(dy), size), view(p.dx, x.size()), write);
+  Kernel::average<double>(stream, s, view(x, x.size()), view(p.y, size), divisor);
+  Kernel::average_backward<double>(stream, s, view(std::as_const(dy), size), view(p.dx, x.size()), write, divisor);
   return p;
 }
 using Numbers = std::vector<double>;
@@ -118,12 +119,30 @@ TEST_CASE("two samples in three dimensions, position by position") {
   CHECK(p.dx == Numbers{1.25, 1.25, 1.5, 1.5, 1.25, 1.25, 1.5, 1.5, 1.75, 1.75, 2, 2, 1.75, 1.75, 2, 2});
 }
 
-TEST_CASE("averages count the zeros of the padding, as in PyTorch") {
+TEST_CASE("averages count the zeros of the padding by default, as in PyTorch") {
   ConvolutionShape const s{
       .rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
   auto const p = average(s, {4, 6, 10}, not_a_number, Write::overwrite);  // avg_pool1d([[4, 6, 10]], 2, 2, padding=1)
   CHECK(p.y == Numbers{2, 8});
   CHECK(p.dx == Numbers{0.5, 1, 1});
+}
+
+TEST_CASE("averages divide by the positions within x, or within x and its padding, not by those behind") {
+  // Windows of 3 over [0] 6 10 2 4 [0] with stride 2, and a last one at the second padding, of which one is not
+  // counted.
+  ConvolutionShape const s{.rows = 1,
+                           .inputs = 1,
+                           .extent = {1, 1, 4},
+                           .kernel = {1, 1, 3},
+                           .stride = {1, 1, 2},
+                           .padding = {0, 0, 1},
+                           .padding_after = {0, 0, 2}};
+  auto const padded = average(s, {6, 10, 2, 4}, not_a_number, Write::overwrite);
+  CHECK(padded.y == Numbers{16 / 3., 16 / 3., 4 / 2.});
+  CHECK(padded.dx == Numbers{1 / 3., 1 / 3. + 2 / 3., 2 / 3., 2 / 3. + 3 / 2.});
+  auto const elements = average(s, {6, 10, 2, 4}, 1, Write::add, kernel::PoolingDivisor::elements);
+  CHECK(elements.y == Numbers{16 / 2., 16 / 3., 4 / 1.});
+  CHECK(elements.dx == Numbers{1.5, 1 + 1 / 2. + 2 / 3., 1 + 2 / 3., 1 + 2 / 3. + 3});
 }
 
 TEST_CASE("sizes that disagree are refused") {

@@ -24,6 +24,13 @@ std::vector<ConvolutionShape> shapes() {
       {.rows = 2, .inputs = 1, .extent = {1, 1, 1}},
       {.rows = 2, .inputs = 5, .extent = {1, 1, 33}, .kernel = {1, 1, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}},
       {.rows = 1, .inputs = 2, .extent = {5, 6, 7}, .kernel = {2, 3, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}},
+      {.rows = 2,
+       .inputs = 3,
+       .extent = {4, 6, 5},
+       .kernel = {2, 3, 3},
+       .stride = {2, 2, 1},
+       .padding = {1, 1, 0},
+       .padding_after = {1, 2, 0}},
       {.rows = 3, .inputs = 4, .extent = {1, 9, 8}, .kernel = {1, 2, 3}, .stride = {1, 3, 4}}};
 }
 
@@ -60,12 +67,14 @@ TEST_CASE_TEMPLATE("spatial pooling on CUDA has the host's bits", T, float, doub
       for (std::size_t i = 0; i < y.size(); ++i) CHECK((got[i] == y[i] || (got[i] != got[i] && y[i] != y[i])));
       if (in > 40) x[37] = T(0.25);
       OnDevice<T> const device_numbers(x);
-      Host::average<T>(host, s, view(x, in), view(average, out));
-      Host::average_backward<T>(host, s, view(dy, out), view(average_dx, in), write);
-      Cuda::average<T>(stream.view(), s, device_numbers.view(in), device_average.view(out));
-      Cuda::average_backward<T>(stream.view(), s, device_dy.view(out), device_average_dx.view(in), write);
-      CHECK(device_average.values() == average);
-      CHECK(device_average_dx.values() == average_dx);
+      for (auto divisor : {kernel::PoolingDivisor::padded, kernel::PoolingDivisor::elements}) {
+        Host::average<T>(host, s, view(x, in), view(average, out), divisor);
+        Host::average_backward<T>(host, s, view(dy, out), view(average_dx, in), write, divisor);
+        Cuda::average<T>(stream.view(), s, device_numbers.view(in), device_average.view(out), divisor);
+        Cuda::average_backward<T>(stream.view(), s, device_dy.view(out), device_average_dx.view(in), write, divisor);
+        CHECK(device_average.values() == average);
+        CHECK(device_average_dx.values() == average_dx);
+      }
     }
 }
 

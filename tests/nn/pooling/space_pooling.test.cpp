@@ -44,6 +44,13 @@ TEST_CASE("gradients") {
   ok(trial<double>(nn::AvgPool1d({.kernel = 4, .stride = 3, .padding = 2}), Extents<3>{3, 8, 2}, alone).check());
   ok(trial<double>(nn::AvgPool2d({.kernel = {3, 2}, .stride = 1}), Extents<4>{2, 5, 4, 3}, alone).check());
   ok(trial<double>(nn::AvgPool3d(), Extents<5>{2, 3, 4, 5, 2}, alone).check());
+  ok(trial<double>(nn::AvgPool2d({.kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true}), Extents<4>{2, 4, 5, 3},
+                   alone)
+         .check());
+  ok(trial<double>(nn::AvgPool2d({.kernel = 3, .stride = 2, .padding = 1, .count_include_pad = false}),
+                   Extents<4>{2, 4, 5, 3}, alone)
+         .check());
+  ok(trial<double>(nn::MaxPool1d({.ceil_mode = true}), Extents<3>{3, 5, 2}, alone).check());
   ok(trial<double>(Nothing{}, Extents<5>{3, 2, 3, 2, 7}, global).check());
   ok(trial<double>(Nothing{}, Extents<3>{1, 1, 1}, global).check());
   ok(trial<double>(Nothing{}, Extents<5>{3, 2, 3, 2, 7}, largest).check());
@@ -83,6 +90,27 @@ TEST_CASE("an empty batch, and evaluation") {
   CHECK(all.run(1) == window.run(1));
   CHECK(same_bits(all.gradients, window.gradients));
   CHECK(all.run(1, 1, nn::Mode::evaluation) == window.run(1));
+}
+
+TEST_CASE("ceil_mode adds a last window that begins within the input, also for an input smaller than the kernel") {
+  auto const results = [](nn::SpacePoolingOptions<1> options, Index extent) {
+    options.ceil_mode = true;
+    ThreadPool pool(1);
+    nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+    nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 1);
+    std::vector<float> const numbers(static_cast<std::size_t>(extent), 2);
+    TensorView<float const, 3, HostSpace> const x{numbers.data(), {1, extent, 1}};
+    auto const y = nn::AvgPool1d(options).forward(context, context.input(x));
+    return std::vector<float>(y.value.data, y.value.data + y.value.size());
+  };
+  using Numbers = std::vector<float>;
+  CHECK(results({.kernel = 2}, 4) == Numbers{2, 2});
+  CHECK(results({.kernel = 2}, 5) == Numbers{2, 2, 2});
+  CHECK(results({.kernel = 3}, 1) == Numbers{2});
+  CHECK(results({.kernel = 1, .stride = 3}, 5) == Numbers{2, 2});  // the third would begin behind the input
+  CHECK(results({.kernel = 2, .stride = 2, .padding = 1}, 4) == Numbers{1, 2, 1});
+  CHECK(results({.kernel = 2, .stride = 2, .padding = 1}, 5) == Numbers{1, 2, 2});  // the fourth: within the padding
+  CHECK_THROWS_AS(results({.kernel = 4, .stride = 2}, 1), ShapeError);
 }
 
 TEST_CASE("invalid windows are refused") {

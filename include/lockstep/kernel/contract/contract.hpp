@@ -384,8 +384,9 @@ template <class Space>
 concept HasSpatialPooling = requires(KernelArguments<Space> a) {
   SpatialPooling<Space>::template max<float>(a.stream, a.shape, a.in, a.out, a.numbers_out);
   SpatialPooling<Space>::template max_backward<float>(a.stream, a.shape, a.in, a.numbers_in, a.out, a.write);
-  SpatialPooling<Space>::template average<float>(a.stream, a.shape, a.in, a.out);
-  SpatialPooling<Space>::template average_backward<float>(a.stream, a.shape, a.in, a.out, a.write);
+  SpatialPooling<Space>::template average<float>(a.stream, a.shape, a.in, a.out, PoolingDivisor::elements);
+  SpatialPooling<Space>::template average_backward<float>(a.stream, a.shape, a.in, a.out, a.write,
+                                                          PoolingDivisor::elements);
 };
 
 // ---- random

@@ -25,18 +25,21 @@ struct SpatialPooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   static void max_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy,
                            Vector<std::int32_t const> argmax, Vector<Scalar> dx, Write write);
 
-  /// Computes y = 1 / taps * the sum of each window.   @throws ShapeError as on the host
+  /// Computes y = the sum of each window, divided by the divisor of the window.   @throws ShapeError as on the host
   template <class Scalar>
-  static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
+  static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
+                      PoolingDivisor divisor = PoolingDivisor::padded);
 
-  /// Computes dx = 1 / taps * the sum of dy over the windows that contain a position, or adds it to dx.
+  /// Computes dx = the sum of dy, divided by the divisor of its window, over the windows that contain a position, or
+  /// adds it to dx.
   template <class Scalar>
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
-                               Write write);
+                               Write write, PoolingDivisor divisor = PoolingDivisor::padded);
 
   /// Implementation of `average`; public because nvcc requires it.
   template <class Sum, class Scalar>
-  static void average_by(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
+  static void average_by(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
+                         PoolingDivisor divisor);
 };
 
 }}}  // namespace lockstep::kernel

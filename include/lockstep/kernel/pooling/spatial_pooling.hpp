@@ -13,6 +13,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
+/// Number that the mean of a window divides its sum by. Positions beyond `padding` on either side never count.
+enum class PoolingDivisor {
+  padded,    ///< positions within x and its padding, whose values are zeros
+  elements,  ///< positions within x
+};
+
 /// Reduces each window of positions to one value, channel by channel. The shape is that of a convolution, whose inputs
 /// are the channels; its `outputs` are not used.
 template <class Space>
@@ -38,14 +44,16 @@ struct SpatialPooling<HostSpace> : detail::KernelTypes<HostSpace> {
   static void max_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy,
                            Vector<std::int32_t const> argmax, Vector<Scalar> dx, Write write);
 
-  /// Computes y = 1 / taps * the sum of each window, in order. As in PyTorch, counts the zeros of padding.
+  /// Computes y = the sum of each window, in order, divided by the divisor of the window.
   template <class Scalar>
-  static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y);
+  static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
+                      PoolingDivisor divisor = PoolingDivisor::padded);
 
-  /// Computes dx = 1 / taps * the sum of dy over the windows that contain a position, or adds it to dx.
+  /// Computes dx = the sum of dy, divided by the divisor of its window, over the windows that contain a position, or
+  /// adds it to dx.
   template <class Scalar>
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
-                               Write write);
+                               Write write, PoolingDivisor divisor = PoolingDivisor::padded);
 
  private:
   /// Averages a window of all positions: its sum is as accurate as the sum of a few.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/kernel/pooling/detail/window_divisor.hpp>
 #include <lockstep/kernel/pooling/spatial_pooling.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
@@ -41,9 +42,12 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max_backward(Stream stream, Conv
 
 template <class Scalar>
 LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, ConvolutionShape const& s,
-                                                        Vector<Scalar const> x, Vector<Scalar> y) {
+                                                        Vector<Scalar const> x, Vector<Scalar> y,
+                                                        PoolingDivisor divisor) {
   detail::check_pooling(s, x.size(), y.size());
-  if (s.kernel == s.extent && s.padding == Extents<3>{}) return average_of_all(stream, s, x, y);
+  if (s.kernel == s.extent && s.padding == Extents<3>{} && s.padding_after == s.padding)
+    return average_of_all(stream, s, x, y);
+  detail::WindowDivisor const taps(s, divisor == PoolingDivisor::padded ? s.padding : Extents<3>{});
   for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
     auto* const sum = y.data + (row * s.output_positions() + position) * channels;
     std::fill_n(sum, channels, Scalar{0});
@@ -51,15 +55,17 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, Convoluti
       auto const* const here = x.data + row * s.input_size() + from * channels;
       for (Index c = 0; c < channels; ++c) sum[c] += here[c];
     });
-    for (Index c = 0; c < channels; ++c) sum[c] /= static_cast<Scalar>(s.taps());
+    auto const count = static_cast<Scalar>(taps(position));
+    for (Index c = 0; c < channels; ++c) sum[c] /= count;
   });
 }
 
 template <class Scalar>
 LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_backward(Stream stream, ConvolutionShape const& s,
                                                                  Vector<Scalar const> dy, Vector<Scalar> dx,
-                                                                 Write write) {
+                                                                 Write write, PoolingDivisor divisor) {
   detail::check_pooling(s, dx.size(), dy.size());
+  detail::WindowDivisor const taps(s, divisor == PoolingDivisor::padded ? s.padding : Extents<3>{});
   stream.pool().run(s.rows, [=](Index row) {
     with_best_instructions([=] {
       Index const channels = s.inputs;
@@ -67,8 +73,9 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_backward(Stream stream, 
       if (write == Write::overwrite) std::fill_n(to, s.input_size(), Scalar{0});
       for (Index position = 0; position < s.output_positions(); ++position) {
         auto const* const from = dy.data + (row * s.output_positions() + position) * channels;
+        auto const count = static_cast<Scalar>(taps(position));
         Window(s, position).for_positions(s, [=](Index at) {
-          for (Index c = 0; c < channels; ++c) to[at * channels + c] += from[c] / static_cast<Scalar>(s.taps());
+          for (Index c = 0; c < channels; ++c) to[at * channels + c] += from[c] / count;
         });
       }
     });
@@ -129,14 +136,16 @@ template void SpatialPooling<HostSpace>::max_backward<double>(Stream stream, Con
                                                               Vector<std::int32_t const> argmax, Vector<double> dx,
                                                               Write write);
 template void SpatialPooling<HostSpace>::average<float>(Stream stream, ConvolutionShape const& s, Vector<float const> x,
-                                                        Vector<float> y);
+                                                        Vector<float> y, PoolingDivisor divisor);
 template void SpatialPooling<HostSpace>::average<double>(Stream stream, ConvolutionShape const& s,
-                                                         Vector<double const> x, Vector<double> y);
+                                                         Vector<double const> x, Vector<double> y,
+                                                         PoolingDivisor divisor);
 template void SpatialPooling<HostSpace>::average_backward<float>(Stream stream, ConvolutionShape const& s,
-                                                                 Vector<float const> dy, Vector<float> dx, Write write);
+                                                                 Vector<float const> dy, Vector<float> dx, Write write,
+                                                                 PoolingDivisor divisor);
 template void SpatialPooling<HostSpace>::average_backward<double>(Stream stream, ConvolutionShape const& s,
                                                                   Vector<double const> dy, Vector<double> dx,
-                                                                  Write write);
+                                                                  Write write, PoolingDivisor divisor);
 #endif
 
 }}}  // namespace lockstep::kernel

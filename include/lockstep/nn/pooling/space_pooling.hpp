@@ -20,12 +20,18 @@ struct SpacePoolingOptions {
   PerAxis<Dims> kernel = 2;       ///< of a window, at least 1
   PerAxis<Dims> stride = kernel;  ///< distance between two windows, at least 1
   PerAxis<Dims> padding = 0;      ///< on either side, at most half a kernel
+  /// Adds a last window that reaches beyond the padded input, if elements remain after the others. It must begin within
+  /// x or the padding before x.
+  bool ceil_mode = false;
+  /// Whether a mean counts the zeros of the padding: it divides by the positions of the window within x and `padding`,
+  /// or within x alone. Without effect on maxima.
+  bool count_include_pad = true;
 };
 
 /// Value that pooling takes from a window.
 enum class Pool {
   max,      ///< of each window; padding is never the maximum
-  average,  ///< of each window, including the zeros of the padding
+  average,  ///< of each window, by default including the zeros of the padding
 };
 
 namespace detail {
@@ -33,7 +39,8 @@ namespace detail {
 template <Pool how, class Context, int Rank, int ResultRank>
 [[nodiscard]] VariableOf<Context, ResultRank> pool_windows(Context& context, VariableOf<Context, Rank> x,
                                                            kernel::ConvolutionShape const& shape,
-                                                           Extents<ResultRank> const& extent) {
+                                                           Extents<ResultRank> const& extent,
+                                                           kernel::PoolingDivisor divisor) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::SpatialPooling<typename Context::Space>;
   auto const y = context.template variable<ResultRank>(extent);
@@ -42,12 +49,12 @@ template <Pool how, class Context, int Rank, int ResultRank>
   auto const input = work.read(x.value).reshape(from);
   auto const output = work.write(y.value).reshape(to);
   if constexpr (how == Pool::average) {
-    Kernel::template average<Operand>(context.stream(), shape, input, output);
-    context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+    Kernel::template average<Operand>(context.stream(), shape, input, output, divisor);
+    context.on_backward(y, std::tuple{}, [shape, x, y, from, to, divisor](Context& c) {
       Staging back(c);
       if (auto const dx = back.gradient(x))
         Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
-                                                   {dx.data, from}, dx.write);
+                                                   {dx.data, from}, dx.write, divisor);
     });
   } else {
     TensorView<std::int32_t, 1, typename Context::Space> argmax;
@@ -71,7 +78,15 @@ template <Pool how, class Context, int Rank>
   Extents<2> const extent{x.extent(0), x.extent(Rank - 1)};
   kernel::ConvolutionShape const shape{
       .rows = extent[0], .inputs = extent[1], .extent = {1, 1, pixels}, .kernel = {1, 1, pixels}};
-  return pool_windows<how, Context, Rank, 2>(context, x, shape, extent);
+  return pool_windows<how, Context, Rank, 2>(context, x, shape, extent, kernel::PoolingDivisor::elements);
+}
+/// Returns the zeros after x along an axis that `ceil_mode` needs.
+[[nodiscard]] constexpr Index padding_of_last_window(kernel::ConvolutionShape const& s, std::size_t axis) noexcept {
+  auto const stride = s.stride[axis], padding = s.padding[axis];
+  auto const room = s.extent[axis] + 2 * padding - s.kernel[axis];
+  if (room <= -stride) return padding;                                // x is too small for a window
+  auto const last = (room + stride - 1) / stride * stride - padding;  // first position of the last window
+  return last < s.extent[axis] ? last + s.kernel[axis] - s.extent[axis] : padding;
 }
 }  // namespace detail
 
@@ -99,7 +114,7 @@ class SpacePooling : detail::RejectedCalls<Dims + 2> {
 
   /// Returns one value for each window.
   /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2
-  /// padding - kernel) / stride + 1
+  /// padding - kernel) / stride + 1, where the quotient is rounded down, or up with `ceil_mode`
   /// @throws ShapeError if x is smaller than the kernel
   /// @throws ConfigError for a time series smaller than the kernel in prediction token by token
   template <class Context>
@@ -116,9 +131,11 @@ class SpacePooling : detail::RejectedCalls<Dims + 2> {
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
       auto const axis_3d = PerAxis<Dims>::axis_in_3d(axis);
       shape.extent[axis_3d] = extent[axis + 1];
+      if (options_.ceil_mode) shape.padding_after[axis_3d] = detail::padding_of_last_window(shape, axis_3d);
       extent[axis + 1] = shape.result(axis_3d);
     }
-    return detail::pool_windows<how, Context, Dims + 2, Dims + 2>(context, x, shape, extent);
+    auto const divisor = options_.count_include_pad ? kernel::PoolingDivisor::padded : kernel::PoolingDivisor::elements;
+    return detail::pool_windows<how, Context, Dims + 2, Dims + 2>(context, x, shape, extent, divisor);
   }
   /// Rejects calls without the context in front, or without an input, at compile time.
   using detail::RejectedCalls<Dims + 2>::forward;
