@@ -162,6 +162,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
         CHECK(same_bits(one.dx, other.dx));
         CHECK(same_bits(one.dweight, other.dweight));
         CHECK(same_bits(one.dbias, other.dbias));
+        CHECK(same_bits(one.dx, c.input_gradient_on_host(write, threads)));  // without gradients of parameters
       }
     }
   }

@@ -87,6 +87,13 @@ TEST_CASE_TEMPLATE("linear on CUDA equals the host's within rounding", T, float,
         CHECK(agrees(got.dweight, exact.dweight, magnitude.dweight, rows + 1));
         CHECK(agrees(got.dbias, exact.dbias, magnitude.dbias, rows + 1));
         CHECK(on_device(stream, c, write, with_factor).dbias == got.dbias);
+        OnDevice<T> const dx(c.before(write).dx), dy(c.dy), x(c.x), weight(c.weight);
+        if (with_factor) continue;
+        kernel::Linear<CudaSpace>::backward<T>(stream.view(), dy.view(rows, outputs), x.view(rows, inputs),
+                                               weight.view(outputs, inputs), {}, dx.view(rows, inputs), write,
+                                               {nullptr, {outputs, inputs}}, Write::overwrite, {}, Write::overwrite,
+                                               nullptr);
+        CHECK(dx.values() == got.dx);  // without gradients of parameters
       }
 }
 

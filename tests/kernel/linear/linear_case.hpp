@@ -45,6 +45,17 @@ struct LinearCase {
                         view(r.dbias, outputs), write, partial.data());
     return r;
   }
+  /// Returns dx of a backward that computes no gradient of parameters.
+  [[nodiscard]] std::vector<T> input_gradient_on_host(lockstep::Write write, int threads) const {
+    using lockstep::Write;
+    lockstep::ThreadPool pool(threads);
+    auto dx = before(write).dx;
+    lockstep::kernel::Linear<lockstep::HostSpace>::backward<T>(
+        lockstep::memory::Stream<lockstep::HostSpace>(pool), view(dy, rows, outputs), view(x, rows, inputs),
+        view(weight, outputs, inputs), {}, view(dx, rows, inputs), write, {nullptr, {outputs, inputs}},
+        Write::overwrite, {}, Write::overwrite, nullptr);
+    return dx;
+  }
 };
 
 }  // namespace lockstep_test

@@ -38,8 +38,8 @@ struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
   [[nodiscard]] static Index partial_elements(Stream, Index rows, Index, Index outputs) noexcept;
 
   /// Computes dx = dy weight, dweight = dy^T x and dbias = the sum of dy over the rows; overwrites or adds to each.
-  /// Skips a null dx or dbias. With a slope, overwrites dx with (dy weight) * slope.   @throws ShapeError if the shapes
-  /// disagree
+  /// Skips those that are null. With a slope, overwrites dx with (dy weight) * slope.   @throws ShapeError if the
+  /// shapes disagree
   template <class Scalar>
   static void backward(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar const> x, Matrix<Scalar const> weight,
                        ActivationSlope<Scalar, CudaSpace> slope, Matrix<Scalar> dx, Write dx_write,

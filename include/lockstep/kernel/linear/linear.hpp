@@ -60,7 +60,7 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   [[nodiscard]] static Index partial_elements(Stream stream, Index rows, Index inputs, Index outputs) noexcept;
 
   /// Computes dx = dy weight, dweight = dy^T x and dbias = the sum of dy over the rows; overwrites or adds to each.
-  /// Skips a null dx or dbias. Computes all three from a chunk of dy while it is in cache, and sums the chunks'
+  /// Skips those that are null. Computes all three from a chunk of dy while it is in cache, and sums the chunks'
   /// parameter gradients in order. With a `slope` (of the activation that computed x), overwrites dx with (dy weight) *
   /// slope.
   /// @shape dy [rows, outputs]   @shape x, dx, slope [rows, inputs]   @shape weight, dweight [outputs, inputs]

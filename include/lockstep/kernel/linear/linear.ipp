@@ -71,9 +71,9 @@ LOCKSTEP_INLINE void Linear<HostSpace>::backward(Stream stream, Matrix<Scalar co
   auto const dx_epilogue = [&](Index first, Index count, Index column, Index columns) {
     if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
   };
-  if (chunks(rows) <= 1) {
+  if (chunks(rows) <= 1 || !dweight.data) {
     if (dx.data) Product::multiply(stream, to_dx, dx_epilogue);
-    Product::multiply(stream, to_dweight);
+    if (dweight.data) Product::multiply(stream, to_dweight);
     if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, rows, dbias.data, dbias_write);
     return;
   }

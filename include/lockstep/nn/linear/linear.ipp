@@ -124,8 +124,9 @@ LOCKSTEP_INLINE void Linear::backward(Context& c, VariableOf<Context, 2> x,
   using Kernel = kernel::Linear<typename Context::Space>;
   Staging work(c);
   auto const dx = work.gradient(x);
-  auto const dweight = c.gradient(weight_);
-  auto const dbias = with_bias ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
+  GradientTarget<Real> const none{nullptr, Write::overwrite};
+  auto const dweight = weight_.frozen ? none : c.gradient(weight_);
+  auto const dbias = with_bias && !bias_.frozen ? c.gradient(bias_) : none;
   auto const partial =
       work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs(), outputs())});
   Kernel::template backward<Operand<Context>>(

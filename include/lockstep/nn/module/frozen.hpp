@@ -25,7 +25,7 @@ enum class InputGradient {
 /// wrapper. For pretrained parts: Trainer::load.
 /// By default, it computes as in evaluation, without dropout and with BatchNorm's running statistics, and keeps nothing
 /// for backward. With InputGradient::computed, it computes as in training, dropout included. Backward then takes as
-/// long as for a trained block.
+/// long as for a trained block, except that Linear computes no gradients of its parameters.
 /// @determinism as the block
 template <class Block>
 class Frozen {
