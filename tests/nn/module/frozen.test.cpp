@@ -269,7 +269,7 @@ TEST_CASE("a frozen block can compute the gradient of its input, for trained par
     auto const layout = nn::ParameterLayout::of(model);
     std::vector<double> values(static_cast<std::size_t>(layout.size()));
     nn::initialize(layout, 1, values.data());
-    data::Collated const batch{data::PadCollate{}, std::vector<line::Point>{{0.5f, 1}, {-2, 0.25f}}};
+    data::Collated const batch{data::PadCollate{}, std::vector<line::Point>{{0.5f, 1, 0}, {-2, 0.25f, 0}}};
     CHECK(nn::check_gradients(model, layout, values, batch.batch()).ok() == computed);
   }
   CHECK_THROWS_WITH_AS(nn::Frozen(Backbone{}, nn::InputGradient::computed), doctest::Contains("running statistics"),

@@ -72,7 +72,7 @@ TEST_CASE("buckets tile the arena in order, small at both ends, and the first ha
 }
 
 TEST_CASE("buckets begin at whole cache lines for any size that is asked for") {
-  for (std::size_t const floats : {0, 1, 17, 100, 250}) {
+  for (std::size_t const floats : {0U, 1U, 17U, 100U, 250U}) {
     CAPTURE(floats);
     Fixture f(1000, floats * sizeof(float));
     f.buckets.finish(f.comm);

@@ -56,7 +56,7 @@ std::vector<Face> faces(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     all[i].person = static_cast<std::int32_t>(i * 7 % 10);
     for (std::size_t c = 0; c < 3; ++c)
-      all[i].row[c] = normal(Philox(1), 3 * i + c) + 0.7f * normal(Philox(2), 3 * (i * 7 % 10) + c);
+      all[i].row[c] = static_cast<float>(normal(Philox(1), 3 * i + c) + 0.7 * normal(Philox(2), 3 * (i * 7 % 10) + c));
   }
   return all;
 }

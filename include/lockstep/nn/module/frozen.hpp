@@ -90,7 +90,7 @@ class Frozen {
             "nn::Frozen: InputGradient::computed, but the block has buffers, such as the running statistics of "
             "BatchNorm, which would change in training; use InputGradient::none, or a block without buffers");
     } else {
-      ChildVisitor const each([this](std::string_view, auto& child) { freeze(child); });
+      ChildVisitor const each([this](std::string_view, auto& child) { this->freeze(child); });
       node.visit(each);
     }
   }
