@@ -43,6 +43,14 @@ def find_ffmpeg():
 
 
 def read_events(path):
+    """Returns events_of(path)."""
+    try:
+        return events_of(path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Refused(f"{path}: cannot be read as a table in UTF-8: {error}; convert it") from None
+
+
+def events_of(path):
     """Returns a dictionary from video to a list of (line, start or None, frame or None, label, split or None)."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)

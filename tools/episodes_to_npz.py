@@ -213,7 +213,7 @@ def main():
         (save_apart if options.per_episode else save_joined)(options.folder, found)
     except Refusal as error:
         sys.exit(f"episodes_to_npz: {error}")
-    except (ValueError, OSError, EOFError, pickle.UnpicklingError) as error:
+    except (ValueError, OSError, EOFError, pickle.UnpicklingError, ImportError, AttributeError) as error:
         sys.exit(f"episodes_to_npz: {options.source}: cannot be converted: {error}; --help lists what is read")
     print(summary_of(options.folder, found))
 

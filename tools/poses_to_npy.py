@@ -48,6 +48,10 @@ NAMES = ("name", "id", "video", "file", "video_id", "filename")
 CHANNELS = 3
 
 
+EXTENSIONS = re.compile(r"(\.(pkl|pickle|gz|npy|npz|json|csv|txt|pose|h5|hdf5|avi|flv|m4v|mkv|mov|mp4|mpe?g|webm|wmv))+$",
+                        re.IGNORECASE)
+
+
 class Refused(Exception):
     """Input that cannot be converted, with the reason."""
 
@@ -205,13 +209,31 @@ def parts_of_frames(frames):
     return {part: [of.get(i, nothing) for i in range(len(frames))] for part, of in out.items()}
 
 
+def stem_of(name):
+    """Returns a name without folders and without the extension of a file; clip.01 remains."""
+    base = os.path.basename(name)
+    return EXTENSIONS.sub("", base) or base
+
+
+def depth_of(value):
+    """Returns how many levels of lists and arrays a value has; a landmark {x, y, ...} is one."""
+    if isinstance(value, np.ndarray):
+        return value.ndim
+    if isinstance(value, (list, tuple)):
+        return 1 + next((depth_of(each) for each in value if each is not None), 0)
+    return int(isinstance(value, dict) and "x" in value)
+
+
 def samples_of(path, split):
     """Yields (name, text, split, sample) of a pickle."""
     data, base = load(path), re.sub(r"(\.(pkl|pickle|gz))+$", "", os.path.basename(path))
     known = {k for keys in PARTS.values() for k in keys} | {"frames", "people"}
-    many = (isinstance(data, dict) and not known & set(data)) or (
-        isinstance(data, (list, tuple)) and len(data) > 0 and isinstance(data[0], dict) and
-        any(k in data[0] for k in TEXTS + NAMES))
+    many = isinstance(data, dict) and not known & set(data)
+    if isinstance(data, (list, tuple)) and len(data) > 0:
+        if isinstance(data[0], dict):
+            many = any(k in data[0] for k in TEXTS + NAMES)
+        else:
+            many = depth_of(data) > 3  # more than frames, joints and columns
     if not many:
         data = {base: data}
     for number, (key, sample) in enumerate(data.items() if isinstance(data, dict) else enumerate(data)):
@@ -232,15 +254,22 @@ def split_of(path):
 
 def read_table(path):
     """Returns {name: (text, split)} of a TSV or CSV file with a header."""
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="," if path.endswith(".csv") else "\t"))
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter="," if path.endswith(".csv") else "\t")
+            rows = [(reader.line_num, row) for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Refused(f"{path}: cannot be read as a table in UTF-8: {error}; convert it") from None
     if not rows:
         raise Refused(f"{path}: has no rows")
-    name = next((k for k in NAMES if k in rows[0]), None)
-    text = next((k for k in TEXTS if k in rows[0]), None)
+    name = next((k for k in NAMES if k in rows[0][1]), None)
+    text = next((k for k in TEXTS if k in rows[0][1]), None)
     if name is None or text is None:
         raise Refused(f"{path}: needs a column {' or '.join(NAMES)} and a column {' or '.join(TEXTS)}")
-    return {os.path.splitext(os.path.basename(r[name]))[0]: (r[text], r.get("split") or "") for r in rows}
+    for line, row in rows:
+        if row[name] is None or row[text] is None:
+            raise Refused(f"{path}:{line}: has no cell for the column {name if row[name] is None else text}; add it")
+    return {stem_of(row[name]): (row[text], row.get("split") or "") for _, row in rows}
 
 
 def joined(parts, sizes):
@@ -298,11 +327,11 @@ def main():
         rows, taken = [], set()
         for path in options.pickles:
             for name, text, split, sample in samples_of(path, split_of(path)):
-                stem = re.sub(r"[^\w.-]+", "_", os.path.splitext(os.path.basename(name))[0]) or "sample"
+                stem = re.sub(r"[^\w.-]+", "_", stem_of(name)) or "sample"
                 while stem in taken:
                     stem += "_"
                 taken.add(stem)
-                more = table.get(os.path.splitext(os.path.basename(name))[0], ("", ""))
+                more = table.get(stem_of(name), ("", ""))
                 pose = joined(parts_of(sample), sizes)
                 if len(pose) == 0:
                     print(f"note: {path}: sample {name} has no frames and is left out", file=sys.stderr)

@@ -100,6 +100,7 @@ TEST_CASE("a video that is too short, missing or damaged is refused in one sente
   };
   std::string const header = "video,start,label\n", good = "mouse.mp4,0,a\n";
   refused(header, {"holds no events"});
+  refused(header + "mouse.mp4,0,\xFC\n", {".csv: cannot be read as a table in UTF-8"});
   refused("video,label\nmouse.mp4,a\n", {"lacks the column start (seconds) or frame"});
   refused("start,label\n1,a\n", {"lacks the column video"});
   refused(header + good + "mouse.mp4,soon,a\n", {".csv:3", "\"soon\" is no number"});

@@ -50,6 +50,7 @@ short = dict(lists[0], rewards=numpy.ones(2))
 pickle.dump([lists[1], short], open(f"{folder}/unequal.pkl", "wb"))
 pickle.dump([lists[1], {"observations": [1.0]}], open(f"{folder}/lacking.pkl", "wb"))
 pickle.dump([1, 2], open(f"{folder}/numbers.pkl", "wb"))
+open(f"{folder}/foreign.pkl", "wb").write(b"cno_such_module\nThing\n.")
 )";
 
 void check(std::string const& folder) {
@@ -94,7 +95,8 @@ TEST_CASE("episodes in the formats of Gymnasium, D4RL and Minari become files th
   for (auto const& [source, message] :
        {Refusal{"unequal.pkl", "episode 1: arrays of unequal lengths"},
         Refusal{"lacking.pkl", "episode 1: has no actions among observations"},
-        Refusal{"numbers.pkl", "neither a list of episodes"}, Refusal{"missing.pkl", "no such file"}}) {
+        Refusal{"numbers.pkl", "neither a list of episodes"}, Refusal{"missing.pkl", "no such file"},
+        Refusal{"foreign.pkl", "foreign.pkl: cannot be converted: No module named"}}) {
     auto const outcome = convert(folder / source, folder / "refused");
     CHECK(outcome.exit_code == 1);
     CHECK(outcome.lines_of_err() == 1);

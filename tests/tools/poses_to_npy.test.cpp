@@ -48,6 +48,9 @@ save("openpose.pkl", {"frames": [
     {"people": [{"pose_keypoints_2d": [1, 2, 0.5, 3, 4, 0.5], "hand_left_keypoints_2d": [5, 6, 0.5]}]},
     {"people": []}], "label": "open"})
 save("bare.pkl", grid(2, 5, 2))
+save("arrays.pkl", [grid(2, 5, 3), grid(3, 5, 3)])
+save("lists.pkl", [grid(2, 5, 3).tolist(), grid(4, 5, 3).tolist()])
+save("dots.pkl", {"clip.01": grid(2, 5, 3), "clip.02": grid(3, 5, 3)})
 save("ragged.pkl", {"pose": [np.ones((2, 3))] * 2, "face": [np.ones((2, 3))] * 3})
 save("other.pkl", {"image": np.zeros(3)})
 save("strange.pkl", [{"text": "x", "image": np.zeros(3), "id": "strange"}])
@@ -158,6 +161,28 @@ TEST_CASE("texts from a table, half precision, and a scale that does not depend 
   CHECK(square == doctest::Approx(2 * seen).epsilon(1e-2));
 }
 
+TEST_CASE("a list of arrays is a list of samples") {
+  if (!has_python_module("numpy")) return;
+  Converter convert;
+  REQUIRE_MESSAGE(convert("out", {"arrays.pkl", "lists.pkl"}, "--scale none") == 0, convert.refused);
+  CHECK(convert.numbers("out/poses/arrays-1.npy", {3, 5, 3}).size() == 45);
+  CHECK(convert.numbers("out/poses/lists-1.npy", {4, 5, 3}).size() == 60);
+}
+
+TEST_CASE("a name that contains a dot has its own text, from a table with a byte order mark") {
+  if (!has_python_module("numpy")) return;
+  Converter convert;
+  int count = 0;
+  for (std::string const extension : {"", ".mp4"}) {
+    CAPTURE(extension);
+    auto const table = convert.folder / "texts.csv", out = "out" + std::to_string(count++);
+    write_file(table, "\xEF\xBB\xBFname,text\nclip.01" + extension + ",one\nclip.02" + extension + ",two\n");
+    REQUIRE_MESSAGE(convert(out, {"dots.pkl"}, "--texts " + table) == 0, convert.refused);
+    CHECK(read_file(convert.folder / (out + "/index.tsv")) ==
+          "file\ttext\tsplit\nposes/clip.01.npy\tone\ttrain\nposes/clip.02.npy\ttwo\ttrain\n");
+  }
+}
+
 TEST_CASE("invalid input is refused in one sentence, and no code of a pickle runs") {
   if (!has_python_module("numpy")) return;
   Converter convert;
@@ -176,6 +201,11 @@ TEST_CASE("invalid input is refused in one sentence, and no code of a pickle run
   refuses({"code.pkl"}, "code.pkl: holds an object of posix.system");
   CHECK_FALSE(std::filesystem::exists(convert.folder / "ran"));
   refuses({"train.pkl", "parts.pkl"}, "convert them by themselves");
+  auto const table = convert.folder / "texts.tsv";
+  write_file(table, "name\ttext\nbare\n");
+  refuses({"bare.pkl"}, "texts.tsv:2: has no cell for the column text", "--texts " + table);
+  write_file(table, "name\ttext\nbare\t\xFC\n");
+  refuses({"bare.pkl"}, "texts.tsv: cannot be read as a table in UTF-8", "--texts " + table);
   std::filesystem::create_directory(convert.folder / "there");
   CHECK(convert("there", {"train.pkl"}) == 1);
   CHECK(convert.refused.find("exists already") != std::string::npos);
