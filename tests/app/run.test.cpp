@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,6 +35,8 @@ struct Seen {
   int checks = 0, prepared = 0;
   std::vector<int> ranks;
   Index width = 0;
+  std::uint64_t seed = 0;
+  std::string saved_flags;
   bool directory_at_check = false;
   std::vector<std::pair<std::string, std::string>> equal_on_all_ranks;
   launch::WaitLimits limits;
@@ -43,6 +46,8 @@ Seen seen;
 void check(Options const& options) {
   ++seen.checks;
   seen.width = options.width;
+  seen.seed = options.seed;
+  seen.saved_flags = options.saved_flags;
   seen.directory_at_check = fs::exists(options.save_dir);
   if (options.data == "broken") throw DataError("broken:7: is broken\nin two lines");
 }
@@ -93,6 +98,25 @@ TEST_CASE("flags are read, input is checked once, and every rank trains") {
   CHECK(seen.checks == 1);
   CHECK(seen.ranks == std::vector{3});
   CHECK(seen.prepared == 0);  // the check prepares for ranks that are started after it
+}
+
+TEST_CASE("--evaluate has the seed and the program's flags of the run that saved the parameters") {
+  CHECK(run({"--width", "32", "--seed", "18446744073709551615"}) == 0);
+  CHECK(seen.saved_flags == "--seed=18446744073709551615\n--width=32\n");
+
+  lockstep_test::TemporaryFolder const folder;
+  std::string header = R"({"__metadata__":{"flags":"--seed=7\n--width=16\n--lr=5\n"}})";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::uint64_t const length = header.size();
+  auto const file = folder / "saved.safetensors";
+  lockstep_test::write_file(file, std::string(reinterpret_cast<char const*>(&length), sizeof length) + header);
+  CHECK(run({"--evaluate", "--init-from", file}) == 0);
+  CHECK(seen.seed == 7);
+  CHECK(seen.width == 16);
+  CHECK(run({"--evaluate", "--init-from", file, "--seed", "3"}) == 0);
+  CHECK(seen.seed == 3);
+  CHECK(run({"--init-from", file}) == 0);
+  CHECK(seen.seed == 1);
 }
 
 TEST_CASE("wrong input exits with 2 before anything trains") {

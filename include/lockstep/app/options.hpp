@@ -106,7 +106,8 @@ struct Options : parallel::DistributedOptions {
   /// Values of the program's own flags, except strings, by name: equal on all ranks of a run.
   std::vector<std::pair<std::string, std::string>> equal_on_all_ranks;
   std::vector<std::string> warnings;  ///< notes on valid options, printed at the start
-  std::string saved_flags;  ///< `--name=value` lines of the program's own flags, saved in checkpoints for --evaluate
+  /// `--name=value` lines of --seed and of the program's own flags, saved in checkpoints for --evaluate.
+  std::string saved_flags;
 
   /// Returns the number of devices of the world.
   [[nodiscard]] Index all_devices() const noexcept { return Index{ranks} * devices; }

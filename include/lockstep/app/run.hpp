@@ -43,7 +43,7 @@ std::string about() {
   return "";
 }
 
-/// Gives flags after the first `known` that are not given the values of the run that saved --init-from.
+/// Gives --seed, and flags after the first `known`, that are not given the values of the run that saved --init-from.
 void adopt_saved_flags(Command& command, Options& options, std::size_t known);
 
 /// Returns how to start the ranks that the options ask for.
@@ -108,7 +108,7 @@ template <class Options>
     }
     options.program = program;
     options.equal_on_all_ranks = command.values(common_flags);
-    options.saved_flags = command.lines(saved_flags);
+    options.saved_flags = "--seed=" + std::to_string(options.seed) + "\n" + command.lines(saved_flags);
     options.settings = command.settings();
     options.text_flags = command.text_flags();
     options.given = command.given();

@@ -25,6 +25,8 @@ LOCKSTEP_INLINE void adopt_saved_flags(Command& command, Options& options, std::
     return;  // saved by another program; loading the parameters explains what else is wrong
   }
   std::string changed;
+  auto const seed = saved.starts_with("--seed=") ? saved.substr(0, saved.find('\n')) : std::string();
+  for (auto const& line : command.adopt(seed, 0)) changed += " " + line;  // it chooses the samples that are held out
   for (auto const& line : command.adopt(saved, known)) changed += " " + line;
   if (!changed.empty()) options.warnings.push_back("as saved with the parameters:" + changed);
 }
