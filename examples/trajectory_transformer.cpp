@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
 #include <lockstep/app/synthetic_data.hpp>
+#include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/lockstep.hpp>
 
@@ -66,6 +68,17 @@ data::Subset<Windows> all(Windows windows) {
   return {std::move(windows), std::move(numbers)};
 }
 
+/// Returns the scaling of the parameters that --evaluate evaluates, which may belong to other data than --data.
+std::optional<Scaling> saved_scaling(Options const& options) {
+  if (!options.evaluate) return {};
+  try {
+    auto const& file = options.init_from;
+    return Scaling::saved(json::parse(train::load_text(file, "trajectory_transformer"), file));
+  } catch (DataError const&) {
+    return {};  // not saved by this program; loading the parameters explains what else is wrong
+  }
+}
+
 /// Opens the data. Reads up to `most_numbers` numbers to compute the scaling, or in `check` to validate them.
 Parts load(Options const& options, Index most_numbers) {
   auto const actions = options.actions;
@@ -78,7 +91,15 @@ Parts load(Options const& options, Index most_numbers) {
   if (sizes.control_width > 0 && actions > 0)
     throw ConfigError("--actions " + std::to_string(actions) + " with --data " + folder +
                       ": the actions there are continuous; leave out --actions");
-  auto scaling = Scaling::of(*known, most_numbers, actions, options.bad());
+  auto const saved = saved_scaling(options);
+  auto scaling = Scaling::of(*known, most_numbers, actions == 0 && saved ? saved->actions : actions, options.bad());
+  if (saved) {
+    if (saved->mean.size() != scaling.mean.size() || (saved->actions > 0) != (scaling.actions > 0))
+      throw ConfigError("--data " + folder +
+                        ": has other observations or actions than the run that saved --init-from " + options.init_from);
+    scaling = *saved;
+    if (actions > 0) scaling.actions = actions;
+  }
   sizes.actions = scaling.actions;
   if (options.return_scale > 0) scaling.returns = static_cast<float>(options.return_scale);
   std::string left_out;

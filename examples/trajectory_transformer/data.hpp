@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/data/dataset.hpp>
@@ -27,6 +28,18 @@ struct Scaling {
   Index actions = 0;                ///< number of discrete actions, at least 2; 0: actions are continuous
 
   static constexpr Index most_actions = 10000;
+
+  /// Returns the scaling of a trained model from the settings that are saved with its parameters.
+  /// @throws DataError if a setting is missing or of another type
+  [[nodiscard]] static Scaling saved(lockstep::json::Value const& settings) {
+    auto const numbers = [&](char const* name) {
+      std::vector<float> out;
+      for (auto const& each : settings.at(name).array()) out.push_back(static_cast<float>(each.number()));
+      return out;
+    };
+    return {numbers("state_mean"), numbers("state_factor"), static_cast<float>(settings.at("return_scale").number()),
+            static_cast<Index>(settings.at("actions").integer())};
+  }
 
   /// Computes the scaling from episodes at equal distances, of at most `most_numbers` numbers in total. Rejects or
   /// leaves out bad episodes. If `actions` is not 0, an action of `actions` or more is also bad.

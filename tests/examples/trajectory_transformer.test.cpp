@@ -21,6 +21,7 @@
 #include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
 
 #include "../examples/trajectory_transformer/data.hpp"
 #include "../examples/trajectory_transformer/model.hpp"
@@ -425,6 +426,33 @@ TEST_CASE("trajectory: both formats train equally by single, dp and ddp, and a r
     resuming.insert(resuming.end(), {"--resume", "auto"});
     CHECK(trained("resumed", resuming).at("parameters_sha256") == dp.at("parameters_sha256"));
   }
+}
+
+TEST_CASE("trajectory: --evaluate scales and divides any data as the run that saved the parameters did") {
+  TemporaryFolder const folder;
+  auto const known = episodes(20, Actions::discrete);
+  auto others = known;
+  for (auto& each : others) {
+    for (auto& state : each.states) state = 3 * state + 1;
+    for (auto& action : each.actions) action = std::min<std::int64_t>(action, 3);  // the last action does not occur
+  }
+  auto const data = save_joined(folder / "data", known), other = save_joined(folder / "other", others);
+  auto const evaluation_of = [](Outcome const& outcome) {
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    auto const at = outcome.out.rfind("evaluation loss");
+    REQUIRE(at != std::string::npos);
+    return outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  auto const trained = run(data, {"--epochs", "2", "--batch-size", "8", "--seed", "5", "--save-dir", folder / "run"});
+  auto const saved = train::newest_checkpoint(folder / "run/checkpoints");
+  Flags const evaluate{"--evaluate", "--init-from", saved},
+      on_other{"--evaluate", "--init-from", saved, "--eval-data", other};
+  CHECK(evaluation_of(run(data, evaluate)) == evaluation_of(trained));
+  CHECK(evaluation_of(run(other, on_other)) == evaluation_of(run(data, on_other)));
+  auto const continuous = run(save_joined(folder / "continuous", episodes(9, Actions::continuous)), evaluate);
+  CHECK(continuous.exit_code == 2);
+  CHECK(contains(continuous.err, "has other observations or actions than the run that saved --init-from"));
 }
 
 TEST_CASE("trajectory: the batch sizes of the story, with four workers") {
