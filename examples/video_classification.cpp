@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,19 @@ struct Options : app::Options {
   }
 };
 
+/// Returns the classes of the parameters that --evaluate evaluates, whose order --data may not have.
+data::ClassNames saved_classes(Options const& options) {
+  if (!options.evaluate) return {};
+  std::vector<std::string> names;
+  try {
+    std::istringstream lines(train::load_text(options.init_from, "classes"));
+    for (std::string line; std::getline(lines, line);) names.push_back(line);
+  } catch (DataError const&) {
+    return {};  // not saved by this program; loading the parameters explains what else is wrong
+  }
+  return data::ClassNames(std::move(names));
+}
+
 video_classification::Parts load(Options const& options) {
   namespace synthetic = video_classification::synthetic;
   auto const or_else = [](Index given, Index otherwise) { return given != 0 ? given : otherwise; };
@@ -77,7 +91,7 @@ video_classification::Parts load(Options const& options) {
   auto const folder = app::data_folder(options, recipe.text(),
                                        [&](std::filesystem::path const& empty) { synthetic::write(empty, recipe); });
   return video_classification::read_parts(folder, options.eval_data, options.size, options.seed,
-                                          std::max(options.cores, 1));
+                                          std::max(options.cores, 1), saved_classes(options));
 }
 
 // ---- Functions for app::run: the first before ranks start, the second in each rank.
@@ -92,7 +106,7 @@ void check(Options const& options) {
     std::vector<std::string> inputs{options.init_from, options.resume};
     for (auto const& clips : parts.folders)
       for (auto const& file : clips.files()) inputs.push_back(file);
-    app::check_output_file("--predictions", options.predictions, inputs);
+    app::check_output_file("--predictions", options.predictions, inputs, options.save_dir);
   }
   for (auto const& clips : parts.folders) {
     auto const unreadable = clips.examine(Progress(stdout));

@@ -49,7 +49,8 @@ enum class Part { unspecified, training, evaluation };
 /// not the size of the clips
 class Clips {
  public:
-  /// @param classes names of the training data's classes, for evaluation data   @param threads that index the rows
+  /// @param classes names of the classes that a model has learned, for evaluation data; empty: those of this folder
+  /// @param threads that index the rows
   explicit Clips(std::string const& folder, ClipSize wanted = {}, data::ClassNames classes = {}, int threads = 1)
       : list_(std::make_shared<List>(List{.classes = std::move(classes)})) {
     namespace fs = std::filesystem;
@@ -165,7 +166,13 @@ class Clips {
       data::TextLinesDataset const lines(file.string());
       for (Index i = 0; i < lines.size(); ++i) names.push_back(lines.get(i));
     } else {
-      for (Index i = 0; i < rows.size(); ++i) names.push_back(rows.get(i).label);
+      for (Index i = 0; i < rows.size(); ++i) {
+        names.push_back(rows.get(i).label);
+        if (names.back().find_first_not_of(' ') == std::string::npos)
+          rows.refuse(i, "the label is empty; give one, or remove the row");
+        if (names.back().find_first_of("\r\n") != std::string::npos)
+          rows.refuse(i, "the label has a line break; remove it");
+      }
     }
     auto classes = named ? data::ClassNames(std::move(names)) : data::ClassNames::of_labels(std::move(names));
     if (classes.size() < 2) throw DataError(folder + ": has a single class; a classifier needs two or more");

@@ -29,10 +29,11 @@ struct Parts {
 
 /// Reads --data and --eval-data. Without the latter it divides the clips by their split or, without a split, by video:
 /// a seeded tenth of the videos is for evaluation.
+/// @param classes of saved parameters; empty: those of --data
 /// @throws DataError if a video is on both sides
 [[nodiscard]] inline Parts read_parts(std::string const& folder, std::string const& evaluation, ClipSize const& size,
-                                      std::uint64_t seed, int threads = 1) {
-  Clips const known(folder, size, {}, threads);
+                                      std::uint64_t seed, int threads = 1, data::ClassNames const& classes = {}) {
+  Clips const known(folder, size, classes, threads);
   bool const has_split = known.part(0) != Part::unspecified;
   auto const all = [](Clips const& clips) {
     std::vector<Index> numbers(static_cast<std::size_t>(clips.size()));

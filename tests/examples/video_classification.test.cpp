@@ -309,6 +309,24 @@ TEST_CASE("the program trains, reports classes, and evaluates its saved paramete
   CHECK(run({"--data", data, "--epochs", "1", "--class-weights", "none", "--precision", "bf16"}).exit_code == 0);
 }
 
+TEST_CASE("--evaluate has the classes of the saved parameters, not those of the data") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const saved = folder / "saved";
+  REQUIRE(run({"--data", write_clips(folder, "data"), "--max-steps", "1", "--save-dir", saved}).exit_code == 0);
+  auto const evaluated = [&](std::string const& name, std::string const& rows) {
+    auto const root = index_of(folder, name, "file,first_frame,label,video\n" + rows);
+    for (auto const* const file : {"/a.npy", "/b.npy", "/c.npy"}) write_frames(root + file, 1, 3);
+    return run({"--data", root, "--evaluate", "--init-from", saved + "/checkpoints/best.safetensors"});
+  };
+  auto const fewer = evaluated("fewer", "a.npy,0,walk,u\nb.npy,0,walk,v\n");  // and a single one
+  CAPTURE(fewer.err);
+  CHECK(fewer.exit_code == 0);
+  CHECK(lockstep_test::contains(fewer.out, "1 clips of other videos for evaluation: jump 0, rest 0, walk 1\n"));
+  auto const others = evaluated("others", "a.npy,0,run,u\nb.npy,0,swim,v\nc.npy,0,walk,w\n");
+  CHECK(others.exit_code == 2);
+  CHECK(lockstep_test::contains(others.err, "others/index.csv:2: label \"run\" is not one of the 3 classes"));
+}
+
 TEST_CASE("the program resumes in the middle of an epoch with equal bits") {
   lockstep_test::TemporaryFolder const folder;
   Flags const flags{"--data", write_clips(folder, "data"), "--epochs", "2", "--augment", "flip,shift"};
@@ -411,6 +429,8 @@ TEST_CASE("invalid data are refused in one sentence") {
   with_index(header + a, {"single class"});
   with_index(header + a + "b.npy,-1,y,w\n", {"index.csv:3", "first_frame -1"});
   with_index(header + a + "b.npy,one,y,w\n", {"index.csv:3", "one"});
+  with_index(header + a + "b.npy,0,,w\n", {"index.csv:3: the label is empty"});
+  with_index(header + a + "b.npy,0,\"y\nz\",w\n", {"index.csv:3: the label has a line break"});
   with_index(header + a + b + "none.npy,0,x,u\n", {"none.npy: cannot be opened"});
   with_index(header + a + b + "text.npy,0,x,u\n", {"text.npy", ".npy"});
   with_index(header + a + b + "float.npy,0,x,u\n", {"float.npy: holds float32", "uint8"});

@@ -29,9 +29,11 @@ void check_init_from(std::string const& path);
 
 /// Checks a file that a run writes at its end, such as --predictions, without changes.
 /// @param inputs files that the run reads, and folders of such files; empty ones do not count
+/// @param save_dir folder that the run creates if it is missing, and that may hold the file; empty: none
 /// @throws ConfigError if it is one of the inputs, or a file below one, which it would replace; DataError if it cannot
 /// be written
-void check_output_file(std::string const& flag, std::string const& path, std::vector<std::string> const& inputs);
+void check_output_file(std::string const& flag, std::string const& path, std::vector<std::string> const& inputs,
+                       std::string const& save_dir = "");
 
 /// Creates --save-dir.   @returns whether it did not exist   @throws ConfigError with the system's reason
 bool create_save_dir(std::string const& directory);

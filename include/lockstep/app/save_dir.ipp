@@ -53,10 +53,13 @@ LOCKSTEP_INLINE void check_init_from(std::string const& path) {
 }
 
 LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string const& path,
-                                       std::vector<std::string> const& inputs) {
+                                       std::vector<std::string> const& inputs, std::string const& save_dir) {
   std::error_code missing;
   bool const replaces = std::filesystem::is_regular_file(path, missing);
-  auto const file = std::filesystem::weakly_canonical(path, missing);
+  auto const whole = [&](std::string const& name) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(name, missing), missing);
+  };
+  auto const file = whole(path);
   auto const is_or_has = [&](std::string const& input) {
     std::error_code error;
     if (!std::filesystem::is_directory(input, error)) return std::filesystem::equivalent(path, input, error) && !error;
@@ -67,6 +70,9 @@ LOCKSTEP_INLINE void check_output_file(std::string const& flag, std::string cons
     if (replaces && !input.empty() && is_or_has(input))
       throw ConfigError(flag + " " + path + ": is a file that the run reads, and would be replaced; name another file");
   }
+  if (!save_dir.empty() && !std::filesystem::exists(save_dir, missing) && file.has_filename() &&
+      file.parent_path() / "" == whole(save_dir) / "")
+    return;  // `check_save_dir` has checked that the folder can be created
   try {
     AtomicFile const trial(path);
   } catch (DataError const& error) {
