@@ -125,7 +125,8 @@ void check(Options const& options) {
   if (!options.predictions.empty())
     app::check_output_file("--predictions", options.predictions,
                            {options.data + "/train", options.data + "/test", options.eval_data + "/test",
-                            options.init_from, options.resume});
+                            options.init_from, options.resume},
+                           options.save_dir);
   if (options.on_failure != data::OnFailure::raise) return;  // unreadable windows are left out or replaced
   parts.training_files.check();
   parts.evaluation_files.check();

@@ -109,7 +109,7 @@ void check_predictions(Options const& options, pose_to_text::Parts const& parts)
     inputs.push_back(folder->index());
     for (Index i = 0; i < std::ssize(folder->entries()); ++i) inputs.push_back(folder->path(i));
   }
-  app::check_output_file("--predictions", options.predictions, inputs);
+  app::check_output_file("--predictions", options.predictions, inputs, options.save_dir);
 }
 
 void check(Options const& options) {
@@ -117,7 +117,7 @@ void check(Options const& options) {
   if (!options.predictions.empty()) {
     if (options.beam == 0)
       throw ConfigError("--predictions with --beam 0: nothing is decoded; give a beam of 1 or more");
-    static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
+    app::check_output_file("--predictions", options.predictions, {}, options.save_dir);
   }
   auto const parts = load(options, stdout).parts;
   if (!options.predictions.empty()) check_predictions(options, parts);

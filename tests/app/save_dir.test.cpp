@@ -144,6 +144,21 @@ TEST_CASE("a directory without write permission is refused before the start") {
     CHECK(contains(refused(folder.path.string()), ": cannot be written to: Permission denied; change its permissions"));
 }
 
+TEST_CASE("an output file may be in the directory that the run creates") {
+  Folder const folder;
+  auto const check = [](std::string const& path, std::string const& save_dir) {
+    app::check_output_file("--predictions", path, {}, save_dir);
+  };
+  check(folder.at("new/run/a.csv"), folder.at("new/run"));
+  check(folder.at("new/run/a.csv"), folder.at("new/../new/run/"));
+  check("none here/a.csv", fs::absolute("none here").string());
+  CHECK_FALSE(fs::exists(folder.at("new")));
+  CHECK_THROWS_AS(check(folder.at("new/run/deeper/a.csv"), folder.at("new/run")), DataError);
+  CHECK_THROWS_AS(check(folder.at("new/run/"), folder.at("new/run")), DataError);
+  fs::create_directories(folder.at("new/run/a.csv"));
+  CHECK_THROWS_AS(check(folder.at("new/run/a.csv"), folder.at("new/run")), DataError);
+}
+
 TEST_CASE("an output file may not be one of the inputs, by any name, and a pipe or a device will do") {
   Folder const folder;
   std::ofstream(folder.at("train.csv")) << "data";
