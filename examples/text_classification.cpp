@@ -201,7 +201,8 @@ std::vector<std::string> files_of(Options const& options) {
 
 // ---- Functions for app::run: the first two before ranks start, the last one in each rank.
 
-/// Refuses saved parameters whose vocabulary differs from that of the data: their numbers would mean other words.
+/// Refuses saved parameters whose vocabulary differs from that of the data: their numbers would mean other words. With
+/// --evaluate, refuses other classes, too.
 void check_vocabulary(Options const& options, data::TokenCache const& texts) {
   if (options.init_from.empty() || only_evaluates(options)) return;
   std::string saved;
@@ -215,6 +216,18 @@ void check_vocabulary(Options const& options, data::TokenCache const& texts) {
         "--init-from " + options.init_from +
         ": has another vocabulary than the one of the training data, whose words have other numbers; give "
         "the --data, --vocabulary and --max-length of the run that saved it");
+  if (options.evaluate && saved_classes(options) != texts.classes())
+    throw ConfigError("--init-from " + options.init_from +
+                      ": has other classes than the training data; give the --data and the --label-column of the run "
+                      "that saved it");
+}
+
+/// Returns the rows of the evaluation texts in --data, of which they are held out. Returns an empty vector if the
+/// evaluation texts are a file of their own, or parts of files by pattern.
+std::vector<Index> rows_held_out(Options const& options, data::TokenCache const& texts) {
+  bool const is_table = !options.data.empty() && !options.data.starts_with(by_pattern);
+  if (!is_table || !evaluation_source(options, options.data).empty()) return {};
+  return text_classification::rows_held_out(texts.training_size() + texts.evaluation_size(), options.seed);
 }
 
 void check(Options const& options) {
@@ -231,7 +244,8 @@ void check(Options const& options) {
     throw ConfigError("--eval-data " + options.eval_data + ": has no column \"" + options.columns.label_name() +
                       "\" to compare predictions with; name it with --label-column, or give --predictions FILE");
   check_vocabulary(options, texts);
-  if (!options.predictions.empty()) app::check_output_file("--predictions", options.predictions, files_of(options));
+  if (!options.predictions.empty())
+    app::check_output_file("--predictions", options.predictions, files_of(options), options.save_dir);
 }
 
 void prepare(Options const& options) { static_cast<void>(prepared(options, nullptr, true)); }
@@ -273,7 +287,10 @@ int train_rank(app::Training<Options>& training) {
   std::string classes;
   for (auto const& name : names) classes += name + "\n";
   auto const predict = [&](auto& trainer) {
-    class_predictions::write(training, trainer, evaluation, &Article::label, names, "text", [](Index i) { return i; });
+    if (options.predictions.empty()) return;
+    auto const rows = rows_held_out(options, texts);
+    class_predictions::write(training, trainer, evaluation, &Article::label, names, "text",
+                             [&](Index i) { return rows.empty() ? i : rows[static_cast<std::size_t>(i)]; });
   };
   training.fit(Classifier{options, texts.vocabulary().size(), std::ssize(names)},
                optim::AdamW{.weight_decay = options.weight_decay}, batches,

@@ -2,12 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/combine/hold_out.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
@@ -74,11 +76,23 @@ inline data::LabelledTexts read_reviews(std::string const& path, data::CsvOption
           }};
 }
 
+inline constexpr double held_out_share = 0.1;
+
 /// Returns all of a dataset; sets a seeded tenth aside for evaluation if `hold_out` is true.
 Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, bool hold_out, std::uint64_t seed) {
   if (!hold_out) return {data::LabelledTexts(dataset), {}, std::move(classes)};
-  auto const parts = data::hold_out(dataset, 0.1, seed);
+  auto const parts = data::hold_out(dataset, held_out_share, seed);
   return {data::LabelledTexts(parts.training), data::LabelledTexts(parts.evaluation), std::move(classes)};
+}
+
+/// Returns the rows of a table that `part` holds out, ascending.
+inline std::vector<Index> rows_held_out(Index rows, std::uint64_t seed) {
+  std::vector<Index> all(static_cast<std::size_t>(rows));
+  std::iota(all.begin(), all.end(), Index{0});
+  auto const held_out = data::hold_out(data::InMemoryDataset{std::move(all)}, held_out_share, seed).evaluation;
+  std::vector<Index> out;
+  for (Index i = 0; i < held_out.size(); ++i) out.push_back(held_out.original(i));
+  return out;
 }
 
 inline constexpr std::string_view by_pattern = "files:";

@@ -417,6 +417,45 @@ TEST_CASE("--predictions does not replace a file that was found next to the trai
   }
 }
 
+TEST_CASE("predictions of held-out texts have their rows in the table, and --evaluate holds out the same texts") {
+  TemporaryFolder const folder;
+  std::vector<std::string> labels;
+  std::string rows = "text,label,other\n";
+  for (int i = 0; i < 60; ++i) {
+    labels.push_back(std::vector<std::string>{"a", "b", "c"}[static_cast<std::size_t>(i * i / 7 % 3)]);
+    rows += "word" + std::to_string(i % 13) + " and word" + std::to_string(i % 11) + "," + labels.back() + "," +
+            std::vector<std::string>{"x", "y", "z"}[static_cast<std::size_t>(i % 3)] + "\n";
+  }
+  auto const data = save(folder, "data.csv", rows), saved = folder / "run/checkpoints/best.safetensors";
+  auto const outcome = run_tiny({"--data", data, "--max-steps", "1", "--best-by", "loss", "--seed", "9", "--save-dir",
+                                 folder / "run", "--predictions", folder / "run/table.csv"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  auto const table = read_file(folder / "run/table.csv");
+  std::istringstream lines(table);
+  std::string line;
+  REQUIRE(std::getline(lines, line));
+  int count = 0, last = -1;
+  for (; std::getline(lines, line); ++count) {
+    int const row = std::stoi(line);
+    CHECK(row > last);
+    CHECK(line.starts_with(std::to_string(row) + "," + labels[static_cast<std::size_t>(row)] + ","));
+    last = row;
+  }
+  CHECK(count == 6);
+  CHECK(last > 5);
+
+  auto const again = run_example("text_classification", {"--evaluate", "--init-from", saved, "--data", data,
+                                                         "--predictions", folder / "again.csv"});
+  CAPTURE(again.err);
+  CHECK(again.exit_code == 0);
+  CHECK(read_file(folder / "again.csv") == table);
+  auto const other = run_example("text_classification",
+                                 {"--evaluate", "--init-from", saved, "--data", data, "--label-column", "other"});
+  CHECK(other.exit_code == 2);
+  CHECK(contains(other.err, "has other classes than the training data; give the --data and the --label-column"));
+}
+
 TEST_CASE("--evaluate needs neither the training data nor the flags of the run that saved the parameters") {
   TemporaryFolder const folder;
   auto const train = save(folder, "train.csv", table_of(tickets(0, 90), ",")),
