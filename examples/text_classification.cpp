@@ -215,7 +215,8 @@ void check_vocabulary(Options const& options, data::TokenCache const& texts) {
     throw ConfigError(
         "--init-from " + options.init_from +
         ": has another vocabulary than the one of the training data, whose words have other numbers; give "
-        "the --data, --vocabulary and --max-length of the run that saved it");
+        "the --data, --vocabulary and --max-length of the run that saved it" +
+        (options.evaluate ? ", or name other texts with --eval-data, and leave --data out" : ""));
   if (options.evaluate && saved_classes(options) != texts.classes())
     throw ConfigError("--init-from " + options.init_from +
                       ": has other classes than the training data; give the --data and the --label-column of the run "

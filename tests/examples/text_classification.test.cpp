@@ -450,6 +450,10 @@ TEST_CASE("predictions of held-out texts have their rows in the table, and --eva
   CAPTURE(again.err);
   CHECK(again.exit_code == 0);
   CHECK(read_file(folder / "again.csv") == table);
+  auto const unknown = run_example("text_classification", {"--evaluate", "--init-from", saved, "--data",
+                                                           save(folder, "new.csv", table_of(tickets(0, 90), ","))});
+  CHECK(unknown.exit_code == 2);
+  CHECK(contains(unknown.err, "or name other texts with --eval-data, and leave --data out"));
   auto const other = run_example("text_classification",
                                  {"--evaluate", "--init-from", saved, "--data", data, "--label-column", "other"});
   CHECK(other.exit_code == 2);
