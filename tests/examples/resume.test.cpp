@@ -122,6 +122,25 @@ TEST_CASE("a run that is killed at any moment, or stopped on request, resumes an
   }
 }
 
+TEST_CASE("a resumed run notes its own flags that differ, which the shapes of parameters need not show") {
+  TemporaryFolder const folder;
+  auto const run = [&](Flags const& more) {
+    auto const outcome = run_example("text_classification", both(flags(folder, "run", more), {"--resume", "auto"}));
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  CHECK_FALSE(contains(run({"--max-steps", "2", "--num-heads", "2"}), "was saved with"));
+  CHECK_FALSE(contains(run({"--max-steps", "3", "--num-heads", "2", "--lr", "0.1"}), "was saved with"));
+  for (Flags const& last : {Flags{"--dry-run"}, Flags{}})
+    CHECK(contains(run(both({"--max-steps", "4", "--num-heads", "8"}, last)),
+                   "step_3.safetensors was saved with --num-heads=2, and this run has --num-heads=8\n"));
+  auto const tuned = run_example(
+      "text_classification",
+      flags(folder, "tuned", {"--max-steps", "1", "--init-from", folder / "run/checkpoints/step_2.safetensors"}));
+  CHECK(contains(tuned.out, "step_2.safetensors was saved with --num-heads=2, and this run has --num-heads=4\n"));
+}
+
 TEST_CASE("a run reports the requested files that it does not write") {
   TemporaryFolder const folder;
   auto const out = [&](Flags const& arguments) {

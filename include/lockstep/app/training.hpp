@@ -248,6 +248,7 @@ class Training : public detail::Additions {
     std::optional<detail::RunLogs> logs;
     if (is_main_rank()) {
       announce(trainer, loader);
+      note_other_flags(fit);
       if (options_.resume == Options::automatic && fit.checkpoints.resume.empty())
         output_.note("--resume auto: there is no checkpoint in " + fit.checkpoints.folder +
                      ", so the run starts from the beginning");
@@ -299,6 +300,14 @@ class Training : public detail::Additions {
     return detail::with_saved_file(flag, fit.checkpoints.resume, options_, f);
   }
 
+  /// Notes flags of the program that differ from those of the run that saved the parameters: the parameters' shapes do
+  /// not show all of them, such as the number of attention heads.
+  void note_other_flags(FitOptions const& fit) const {
+    auto const& file = fit.checkpoints.resume.empty() ? options_.init_from : fit.checkpoints.resume;
+    if (!is_main_rank() || file.empty()) return;
+    if (auto const others = detail::other_flags(file, options_); !others.empty()) output_.note(file + others);
+  }
+
   /// Returns the options of a fit that have flags.
   [[nodiscard]] FitOptions chosen() const {
     auto fit = options_.fit_options;
@@ -310,6 +319,7 @@ class Training : public detail::Additions {
   [[gnu::cold]] train::RunRecord run_dry(Trainer& trainer, Loader& loader, Evaluation const& evaluation,
                                          FitOptions fit) const {
     if (is_main_rank()) announce(trainer, loader);
+    note_other_flags(fit);
     fit.dry_run = true;
     auto record = resumed(fit, [&] { return trainer.fit(loader, evaluation, fit); });
     if (is_main_rank()) output_.print_dry_run(record, loader.samples(), epoch_steps(loader), fit.schedule.total_steps);

@@ -25,7 +25,7 @@ LOCKSTEP_COLD_INLINE std::string other_flags(std::string const& file, Options co
     was += " " + line;
     is += " " + now;
   }
-  return was.empty() ? "" : "; it was saved with" + was + ", and this run has" + is;
+  return was.empty() ? "" : " was saved with" + was + ", and this run has" + is;
 }
 
 LOCKSTEP_COLD_INLINE std::string saved_file_message(std::string_view flag, std::string const& file,
@@ -58,7 +58,8 @@ LOCKSTEP_COLD_INLINE std::string saved_file_message(std::string_view flag, std::
       message.replace(at, library.size(), command_line);
   if (message.find("an effective batch of ") != std::string::npos)
     message += "; --batch-size, --grad-accum-steps and the numbers of ranks and devices determine it";
-  return std::string(flag) + " " + message + other_flags(file, options);
+  auto const others = other_flags(file, options);
+  return std::string(flag) + " " + message + (others.empty() ? "" : "; it" + others);
 }
 
 LOCKSTEP_COLD_INLINE train::NamesInFile names_to_evaluate(std::string const& file, nn::ParameterLayout const& layout,
