@@ -46,6 +46,17 @@ TEST_CASE("a directory is free if it does not exist, is empty or has no run") {
   CHECK(refused(folder.path.string()).empty());
 }
 
+TEST_CASE("a ~ that no shell has expanded is not taken for the name of a new directory") {
+  Folder const folder;
+  auto const here = fs::current_path();
+  fs::current_path(folder.path);
+  for (char const* const directory : {"~", "~/runs/new"}) CHECK(contains(refused(directory), ": ~ is not expanded"));
+  CHECK(refused("runs/~").empty());
+  fs::create_directory("~");
+  CHECK(refused("~/runs").empty());
+  fs::current_path(here);
+}
+
 TEST_CASE("a directory with a run, and a path that is not a directory, are refused by name") {
   Folder const folder;
   fs::create_directory(folder.at("first"));

@@ -20,8 +20,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Checks --save-dir, and the file of --resume, without changes.
-/// @throws ConfigError if the path is not a directory, is not writable, cannot be created, or has a run that is not to
-/// be resumed; or if the checkpoint does not exist
+/// @throws ConfigError if the path is not a directory, is not writable, cannot be created, begins with a ~ that no
+/// shell has expanded, or has a run that is not to be resumed; or if the checkpoint does not exist
 void check_save_dir(std::string const& directory, std::string const& resume = Options::never);
 
 /// Checks the file of --init-from.   @throws ConfigError if it is not empty and not the name of a file

@@ -22,6 +22,10 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
   if (fs::exists(there) && ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
+  if ((directory == "~" || directory.starts_with("~/")) && !fs::exists("~", error))
+    throw ConfigError("--save-dir " + directory +
+                      ": ~ is not expanded after = or in a configuration file, and would be the name of a directory "
+                      "here; write the path of your home directory");
   if (!fs::exists(there)) {
     auto const whole = fs::absolute(directory, error);
     for (auto part = whole; part.has_relative_path() && !fs::exists(part, error); part = part.parent_path())
