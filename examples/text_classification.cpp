@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a transformer to classify text: tables with a text and a label, news by topic, reviews by sentiment, files by
 // pattern or, without --data, source files of this machine by their origin.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <stop_token>
@@ -265,6 +267,15 @@ void print_notes(data::TokenCache const& texts) {
   };
   note("training", texts.training_size(), texts.only_training_label(), "a model learns to predict nothing else");
   note("evaluation", texts.evaluation_size(), texts.only_evaluation_label(), "the accuracy says little");
+  std::map<std::string, std::string> without_blanks;
+  for (auto const& name : names) {
+    auto const first = std::min(name.find_first_not_of(" \t"), name.size());
+    auto const [known, is_new] =
+        without_blanks.emplace(name.substr(first, name.find_last_not_of(" \t") + 1 - first), name);
+    if (!is_new)
+      std::printf("note: the classes \"%s\" and \"%s\" differ in blanks only; check the labels\n",
+                  known->second.c_str(), name.c_str());
+  }
 }
 
 int train_rank(app::Training<Options>& training) {

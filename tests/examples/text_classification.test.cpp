@@ -574,6 +574,9 @@ TEST_CASE("empty texts and parts of one class are noted, and other data is not m
   CHECK(contains(noted, "note: each of the 3 training texts has the class \"Sports\", so that a model learns"));
   CHECK(contains(noted, "note: each of the 2 evaluation texts has the class \"Sports\", so that the accuracy"));
   CHECK(contains(out(one + empty + empty, one + other), "note: 2 of 5 texts are empty or have no words"));
+  auto const blanks = out("text,label\na,x\nb,y\nc,x \n", "text,label\na,x\nb,y\n");
+  CHECK(contains(blanks, "note: the classes \"x\" and \"x \" differ in blanks only; check the labels\n"));
+  CHECK_FALSE(contains(whole, "differ in blanks"));
 }
 
 TEST_CASE("the study's configuration files equal their flags") {
