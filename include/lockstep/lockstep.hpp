@@ -66,10 +66,12 @@
 #include <lockstep/data/combine/cache.hpp>
 #include <lockstep/data/combine/concat.hpp>
 #include <lockstep/data/combine/hold_out.hpp>
+#include <lockstep/data/combine/k_fold.hpp>
 #include <lockstep/data/combine/mixture.hpp>
 #include <lockstep/data/combine/standard_scaler.hpp>
 #include <lockstep/data/combine/subset.hpp>
 #include <lockstep/data/combine/transform.hpp>
+#include <lockstep/data/combine/with_groups.hpp>
 #include <lockstep/data/combine/zip.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
@@ -351,6 +353,7 @@
 #include <lockstep/train/metrics/r2_score.hpp>
 #include <lockstep/train/metrics/retrieval_recall.hpp>
 #include <lockstep/train/metrics/root_mean_squared_error.hpp>
+#include <lockstep/train/metrics/temperature.hpp>
 #include <lockstep/train/metrics/top_k_accuracy.hpp>
 #include <lockstep/train/prediction/continue_tokens.hpp>
 #include <lockstep/train/prediction/draw_token.hpp>

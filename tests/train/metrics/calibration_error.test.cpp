@@ -58,13 +58,24 @@ TEST_CASE("frequencies as predicted give 0, also at the ends") {
   CHECK(std::string(metric.name()) == "calibration_error");
 }
 
-TEST_CASE("invalid bins, several logits and NaN are refused") {
+TEST_CASE("one logit per class: the probability of the predicted class, and how often it is right") {
+  auto const logit = [](double p) { return static_cast<float>(std::log(p)); };
+  // torchmetrics' example of MulticlassCalibrationError, with 3 bins
+  std::vector<double> const probabilities{0.25, 0.20, 0.55, 0.55, 0.05, 0.40, 0.10, 0.30, 0.60, 0.90, 0.05, 0.05};
+  std::vector<float> logits;
+  for (double const p : probabilities) logits.push_back(logit(p));
+  Calibration metric{&Labelled::label, 3};
+  metric.add(nn::Variable<float, 2, HostSpace>{{logits.data(), {4, 3}}, nullptr}, LabelBatch{{0, 1, 2, 0}});
+  CHECK(metric.value() == doctest::Approx(0.2));
+}
+
+TEST_CASE("invalid bins, labels that are not one of the classes and NaN are refused") {
   CHECK_THROWS_WITH_AS(Calibration(&Labelled::label, 0), "CalibrationError: there are 0 bins; choose from 1 to 65536",
                        ConfigError);
   CHECK_THROWS_AS(Calibration(&Labelled::label, 65537), ConfigError);
   Calibration metric{&Labelled::label};
   std::vector<float> logits{1, 2};
-  CHECK_THROWS_WITH_AS(metric.add(nn::Variable<float, 2, HostSpace>{{logits.data(), {1, 2}}, nullptr}, LabelBatch{{1}}),
-                       "CalibrationError: the model predicts 2 numbers for each label; it takes one logit", ShapeError);
+  CHECK_THROWS_WITH_AS(metric.add(nn::Variable<float, 2, HostSpace>{{logits.data(), {1, 2}}, nullptr}, LabelBatch{{2}}),
+                       "CalibrationError: a label is 2; the model predicts the classes 0 to 1", DataError);
   CHECK_THROWS_AS(add(metric, {std::numeric_limits<double>::quiet_NaN()}, {1}), DataError);
 }

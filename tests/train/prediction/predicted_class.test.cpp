@@ -38,6 +38,7 @@ TEST_CASE("a single logit predicts class 1 if it is above 0") {
   REQUIRE(probabilities.size() == 2);
   CHECK(std::abs(probabilities[1] - 1 / (1 + std::exp(-2.0))) < 1e-15);
   CHECK(std::abs(probabilities[0] + probabilities[1] - 1) < 1e-15);
+  CHECK(std::abs(train::class_probabilities(single, 1, 2)[1] - 1 / (1 + std::exp(-1.0))) < 1e-15);
 }
 
 TEST_CASE("probabilities are the softmax, also of large logits") {
@@ -80,4 +81,6 @@ TEST_CASE("a row that the prediction does not have is an error") {
   CHECK_THROWS_WITH_AS(static_cast<void>(train::predicted_class(logits, 2)),
                        "predicted_class: row 2 of a prediction with 2 rows of 3 logits", ShapeError);
   CHECK_THROWS_AS(static_cast<void>(train::class_probabilities(logits, -1)), ShapeError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(train::class_probabilities(logits, 0, 0)),
+                       "class_probabilities: the temperature is 0.000000; it must be positive and finite", ConfigError);
 }

@@ -16,11 +16,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Expected calibration error of predicted probabilities p = 1 / (1 + exp(-logit)):
-/// `CalibrationError{&Click::clicked}`. Samples are divided into `bins` equal intervals of p. The value is the mean
-/// over the samples of |mean p - share of labels other than 0| of their interval, as torchmetrics'
-/// BinaryCalibrationError with norm "l1". A model trained with `positive_weight`, or on a sample of the negatives, is
-/// not calibrated. Smaller is better. The value is 0 without samples.
+/// Expected calibration error of predicted probabilities: `CalibrationError{&Click::clicked}`. Samples are divided into
+/// `bins` equal intervals of a probability p. The value is the mean over the samples of |mean p - share of right
+/// samples| of their interval. Smaller is better. The value is 0 without samples.
+///
+/// For a single logit, p is 1 / (1 + exp(-logit)) and samples with a label other than 0 are right, as in torchmetrics'
+/// BinaryCalibrationError with norm "l1". For one logit per class, p is the largest softmax probability and samples of
+/// its class are right, as in MulticlassCalibrationError. A model trained with `positive_weight`, class weights, or on
+/// a sample of the negatives, is not calibrated.
 /// @source Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning (2015)
 template <class Sample = detail::NoSample, class Label = int>
 class CalibrationError {
@@ -38,26 +41,31 @@ class CalibrationError {
       : CalibrationError(detail::required_member<Label Sample::*>()) {}
 
   /// Counts one batch.
-  /// @shape prediction [rows, 1], a Variable on the host or a Sequence of such tokens
-  /// @throws ShapeError if the prediction is wider, or its rows and the labels differ in number
-  /// @throws DataError if a logit is not a number
+  /// @shape prediction [rows, …, 1] or [rows, …, classes], a Variable on the host or a Sequence of such tokens
+  /// @throws ShapeError if the rows, places or tokens and the labels differ in number
+  /// @throws DataError if a logit is not a number, or the label of one of several classes is not one of them
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     detail::each_label("CalibrationError", prediction, batch[label_], {},
                        [&](auto const* logits, Index width, auto label) {
-                         expect<ShapeError>(width == 1, [&] {
-                           return "CalibrationError: the model predicts " + std::to_string(width) +
-                                  " numbers for each label; it takes one logit";
+                         if (width == 1) {
+                           count(1 / (1 + std::exp(-number(logits[0]))), label != decltype(label){});
+                           return;
+                         }
+                         auto const own = detail::class_index("CalibrationError", label);
+                         expect<DataError>(own >= 0 && own < width, [&] {
+                           return "CalibrationError: a label is " + std::to_string(own) +
+                                  "; the model predicts the classes 0 to " + std::to_string(width - 1);
                          });
-                         double const p = 1 / (1 + std::exp(-static_cast<double>(static_cast<float>(logits[0]))));
-                         auto const bins = totals_.size() / 3;
-                         auto const bin = std::min(static_cast<std::size_t>(p * static_cast<double>(bins)), bins - 1);
-                         totals_[3 * bin] += 1;
-                         totals_[3 * bin + 1] += p;
-                         totals_[3 * bin + 2] += label != decltype(label){} ? 1 : 0;
+                         Index best = 0;
+                         for (Index c = 1; c < width; ++c)
+                           if (number(logits[c]) > number(logits[best])) best = c;
+                         double sum = 0;
+                         for (Index c = 0; c < width; ++c) sum += std::exp(number(logits[c]) - number(logits[best]));
+                         count(1 / sum, best == own);
                        });
   }
-  /// Returns three totals per interval: samples, sum of probabilities, labels other than 0.
+  /// Returns three totals per interval: samples, sum of probabilities, right samples.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   /// Returns the error in [0, 1]; 0 without samples.
   [[nodiscard]] double value() const noexcept {
@@ -72,8 +80,20 @@ class CalibrationError {
   [[nodiscard]] static constexpr char const* name() noexcept { return "calibration_error"; }
 
  private:
+  template <class Logit>
+  [[nodiscard]] static double number(Logit logit) noexcept {
+    return static_cast<double>(static_cast<float>(logit));
+  }
+  void count(double p, bool right) noexcept {
+    auto const bins = totals_.size() / 3;
+    auto const bin = std::min(static_cast<std::size_t>(p * static_cast<double>(bins)), bins - 1);
+    totals_[3 * bin] += 1;
+    totals_[3 * bin + 1] += p;
+    totals_[3 * bin + 2] += right ? 1 : 0;
+  }
+
   Label Sample::*label_;
-  std::vector<double> totals_;  // for each bin: samples, sum of p, labels other than 0
+  std::vector<double> totals_;  // for each bin: samples, sum of p, right samples
 };
 
 }}}  // namespace lockstep::train

@@ -69,18 +69,23 @@ template <class Prediction>
   return classes;
 }
 
-/// Returns the probability of each class for a row of logits: their softmax. A single logit x gives the probabilities
-/// of the classes 0 and 1, of which the second is 1 / (1 + exp(-x)).
+/// Returns the probability of each class for a row of logits: the softmax of logits / temperature. A single logit x
+/// gives the probabilities of the classes 0 and 1, of which the second is 1 / (1 + exp(-x / temperature)).
 /// @param row as for predicted_class
+/// @param temperature such as train::Temperature measures to calibrate probabilities
 /// @throws ShapeError if the prediction has no such row
+/// @throws ConfigError unless the temperature is positive and finite
 template <class Prediction>
-[[nodiscard]] std::vector<double> class_probabilities(Prediction const& prediction, Index row) {
+[[nodiscard]] std::vector<double> class_probabilities(Prediction const& prediction, Index row, double temperature = 1) {
+  if (!(temperature > 0 && std::isfinite(temperature)))
+    throw ConfigError("class_probabilities: the temperature is " + std::to_string(temperature) +
+                      "; it must be positive and finite");
   auto const logits = detail::logits_of("class_probabilities", prediction, row);
   std::vector<double> out(logits.begin(), logits.end());
   if (out.size() == 1) out.insert(out.begin(), 0.0);
   double const largest = *std::max_element(out.begin(), out.end());
   double sum = 0;
-  for (auto& p : out) sum += p = std::exp(p - largest);
+  for (auto& p : out) sum += p = std::exp((p - largest) / temperature);
   for (auto& p : out) p /= sum;
   return out;
 }
