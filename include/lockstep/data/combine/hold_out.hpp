@@ -107,7 +107,7 @@ template <GroupedDataset Source>
 HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
   static_assert(!GroupedDataset<Source>,
                 "Lockstep: hold_out per class would split the dataset's groups; leave the classes out, and "
-                "groups are held out whole");
+                "groups are held out whole, or take a fold of k_fold, which balances classes and keeps groups whole");
   return hold_out(dataset, fraction, seed);
 }
 
