@@ -86,7 +86,8 @@ class CalibrationError {
   }
   void count(double p, bool right) noexcept {
     auto const bins = totals_.size() / 3;
-    auto const bin = std::min(static_cast<std::size_t>(p * static_cast<double>(bins)), bins - 1);
+    // p is NaN if a logit is infinite, and then the error is NaN, too.
+    auto const bin = p < 1 ? std::min(static_cast<std::size_t>(p * static_cast<double>(bins)), bins - 1) : bins - 1;
     totals_[3 * bin] += 1;
     totals_[3 * bin + 1] += p;
     totals_[3 * bin + 2] += right ? 1 : 0;
