@@ -19,7 +19,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// Result of `hold_out`.
+/// Result of `hold_out`, or one fold of `k_fold`.
 template <Dataset Source>
 struct HeldOut {
   Subset<Source> training;    ///< the larger or remaining part

@@ -21,11 +21,11 @@ namespace detail {
 }  // namespace detail
 
 /// Divides a dataset into `folds` parts for cross-validation. Element k of the result evaluates on part k and trains on
-/// the others. The seed alone determines the parts, and they keep the dataset's order.
+/// the others. Equal seeds give equal parts, which keep the dataset's order.
 ///
-/// Without groups and classes, the parts' sizes differ by at most one sample. A group of a dataset with groups is in
-/// one part. `classes` holds the class of each sample: parts then have nearly equal shares of each class (stratified).
-/// Groups are assigned one by one, large ones first, each to the part that has least of its classes.
+/// Without groups and classes, the parts' sizes differ by at most one sample. If the dataset has groups, all samples of
+/// a group are in one part. `classes` holds the class of each sample: parts then have nearly equal shares of each class
+/// (stratified). Groups are assigned one by one, large ones first, each to the part that has least of its classes.
 /// @throws ConfigError unless folds is at least 2, if classes and samples differ in number, or if a class is negative
 /// @throws DataError if there are fewer samples, or groups with samples, than folds
 /// @source StratifiedGroupKFold of scikit-learn, which has another measure of balance

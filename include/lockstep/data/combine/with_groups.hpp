@@ -17,7 +17,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Assigns the samples of a dataset to groups that hold_out and k_fold do not divide, such as the speaker of each
-/// recording: `WithGroups{recordings, speakers}`. Samples are read as from the dataset. Copies share the groups.
+/// recording: `WithGroups{recordings, speakers}`. They replace the groups of the dataset, if it has any. Samples are
+/// read as from the dataset. Copies share the groups.
 template <Dataset Source>
 class WithGroups : public detail::DatasetAdapter<Source> {
   using Adapter = detail::DatasetAdapter<Source>;

@@ -20,7 +20,7 @@ struct HuberLossOptions {
 /// (d - delta / 2) beyond. The weight is the number of elements; the mean equals torch.nn.functional.huber_loss. With
 /// the factor 1 / delta it equals smooth_l1_loss with beta = delta. Shapes, padding and errors as in elementwise_loss.
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
-/// column
+/// column; or one number for all elements
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError for a delta that is not positive
 template <detail::IsContext Context, class Prediction, class Target>

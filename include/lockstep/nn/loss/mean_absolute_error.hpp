@@ -13,7 +13,7 @@ struct MeanAbsoluteErrorOptions {
 /// L1 loss: the sum over the elements of |prediction - target|. The weight is the number of elements; the mean equals
 /// torch.nn.functional.l1_loss. Shapes, padding and errors as in elementwise_loss.
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
-/// column
+/// column; or one number for all elements
 /// @determinism bitwise, for any number of threads
 template <detail::IsContext Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> mean_absolute_error(Context& context, Prediction const& prediction, Target const& target,

@@ -21,7 +21,7 @@ struct QuantileLossOptions {
 /// elements; the mean equals scikit-learn's mean_pinball_loss with alpha = q, and half of mean_absolute_error at q =
 /// 0.5. Shapes, padding and errors as in elementwise_loss.
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
-/// column
+/// column; or one number for all elements
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError unless 0 < quantile < 1
 template <detail::IsContext Context, class Prediction, class Target>

@@ -20,8 +20,8 @@ struct SpacePoolingOptions {
   PerAxis<Dims> kernel = 2;       ///< of a window, at least 1
   PerAxis<Dims> stride = kernel;  ///< distance between two windows, at least 1
   PerAxis<Dims> padding = 0;      ///< on either side, at most half a kernel
-  /// Adds a last window that reaches beyond the padded input, if elements remain after the others. It must begin within
-  /// x or the padding before x.
+  /// Adds a last window that reaches beyond the padded input, if elements remain after the others. As in PyTorch, a
+  /// window that would begin after x is not added.
   bool ceil_mode = false;
   /// Whether a mean counts the zeros of the padding: it divides by the positions of the window within x and `padding`,
   /// or within x alone. Without effect on maxima.
@@ -114,8 +114,8 @@ class SpacePooling : detail::RejectedCalls<Dims + 2> {
 
   /// Returns one value for each window.
   /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2
-  /// padding - kernel) / stride + 1, where the quotient is rounded down, or up with `ceil_mode`
-  /// @throws ShapeError if x is smaller than the kernel
+  /// padding - kernel) / stride + 1, where the quotient is rounded down, or up if `ceil_mode` adds a window
+  /// @throws ShapeError if the padded x is smaller than the kernel, and `ceil_mode` adds no window
   /// @throws ConfigError for a time series smaller than the kernel in prediction token by token
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {

@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// has no other sample do not count. A sample of another class with an equal product counts as the nearer, so rows that
 /// are all equal give 0. The value does not depend on the batch size or on the number of devices and ranks, except by
 /// rounding of the rows. It is 0 without samples. Each rank keeps the rows of all samples, 4 bytes per sample and
-/// column, and multiplies each with each.
+/// column, and computes the dot product of each pair.
 /// @source Song and others: Deep metric learning via lifted structured feature embedding (2016)
 template <class Sample = detail::NoSample, class Label = int>
 class NeighborRecall {

@@ -22,8 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// the label), as LogLoss, and does not change predicted classes. Above 1, the model is too certain. Pass it to
 /// class_probabilities. Sequences and images count tokens or places. Labels equal to `ignored` do not count.
 ///
-/// The value is between 1/16 and 16, within 0.2 %. It is 1/16 if every sample's class is predicted, 16 if logits say
-/// nothing about labels, and 1 without samples. A logit takes the time of 65 exponentials.
+/// The value is between 1/16 and 16, and accurate to about 0.2 %. It is 1/16 if every sample's class is predicted, 16
+/// if logits say nothing about labels, and 1 without samples. A logit takes the time of 65 exponentials.
 /// @source Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks (2017)
 template <class Sample = detail::NoSample, class Label = int>
 class Temperature {

@@ -10,8 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Rows of two sides, a pair for each sample, for metrics that compare all rows of one side with all of the other. Or
-/// rows of one side with a class each, for metrics that compare all rows with each other. An object has one of the two.
+/// Rows of two sides, a pair for each sample, for metrics that compare all rows of one side with all of the other. An
+/// object may instead have rows of one side, with a class each, for metrics that compare all rows with each other.
 class PairedRows {
  public:
   /// Adds a pair.
@@ -42,11 +42,11 @@ class PairedRows {
   /// @throws DataError, naming `metric`, if a dot product is NaN
   [[nodiscard]] Index found(char const* metric, Index k) const;
 
-  /// Rows that have another row of their class, and those of them that find one.
+  /// Rows that have another row of their class, and how many of them find one.
   struct Neighbors {
     Index rows = 0, found = 0;
   };
-  /// Counts the labelled rows of whose k largest dot products with other rows one is with a row of the same class. A
+  /// Counts the labelled rows that have a row of their class among the k other rows with the largest dot products. A
   /// row of another class with an equal product counts as the larger.
   /// @throws DataError, naming `metric`, if a dot product is NaN
   [[nodiscard]] Neighbors neighbors(char const* metric, Index k) const;
