@@ -65,7 +65,7 @@ class AnySession {
   /// Makes the buffers of all replicas equal, according to the policy.   @collective with several processes
   virtual void synchronize_buffers() = 0;
   /// Returns the optimizer's moment i on the host, valid until the next call or step. It may end after the layout's
-  /// `learned_size()`: all parameters behind are frozen, and have no moments.   @collective if shards_moments()
+  /// `learned_size()`: all later parameters are frozen, and have no moments.   @collective if shards_moments()
   [[nodiscard]] virtual std::span<float const> moment(std::size_t i) = 0;
   /// Returns whether a whole moment needs all ranks; false by default.
   [[nodiscard]] virtual bool shards_moments() const noexcept { return false; }

@@ -24,7 +24,8 @@ class Additions {
   /// saves on the rank where `is_main_rank()` returns true. Add one that changes training on every rank.
   void observe(train::Observer& observer) { observers_.push_back(&observer); }
   /// Sets the names of the model's parameters in the file of --init-from; "" for parameters that the file does not
-  /// initialize, as of a new head. --evaluate reads a file with all names of the model by these names instead.
+  /// initialize, such as those of a new head. With --evaluate, a file that has all names of the model is read by the
+  /// model's names instead.
   void init_by(train::NamesInFile names) { init_names_ = std::move(names); }
   /// Selects the parameters with `prefix`, which `in_file` replaces in the file, as Trainer::load does.
   void init_by(std::string_view prefix, std::string_view in_file) { init_names_ = {prefix, in_file}; }

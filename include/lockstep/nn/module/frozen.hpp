@@ -22,7 +22,8 @@ enum class InputGradient {
 };
 
 /// Freezes a block: its parameters and buffers never change. Parameters keep the names that they have without this
-/// wrapper. For pretrained parts: Trainer::load.
+/// wrapper. Trainer::load reads pretrained ones.
+///
 /// By default, it computes as in evaluation, without dropout and with BatchNorm's running statistics, and keeps nothing
 /// for backward. With InputGradient::computed, it computes as in training, dropout included. Backward then takes as
 /// long as for a trained block, except that Linear computes no gradients of its parameters.

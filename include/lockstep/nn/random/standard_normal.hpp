@@ -45,7 +45,7 @@ requires(Rank > 1) [[nodiscard]] VariableOf<Context, Rank> standard_normal_like(
 }
 
 /// Returns a vector of `width` independent standard normal numbers for each sample (torch.randn), such as the input of
-/// a GAN's generator. They are those of standard_normal_like for an x of this shape.
+/// a GAN's generator. Equals standard_normal_like of an x of this shape.
 /// @shape positions [rows], each sample's position in the epoch, batch.positions(): the random key
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> standard_normal(Context& context,

@@ -20,10 +20,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// `bins` equal intervals of a probability p. The value is the mean over the samples of |mean p - share of right
 /// samples| of their interval. Smaller is better. The value is 0 without samples.
 ///
-/// For a single logit, p is 1 / (1 + exp(-logit)) and samples with a label other than 0 are right, as in torchmetrics'
-/// BinaryCalibrationError with norm "l1". For one logit per class, p is the largest softmax probability and samples of
-/// its class are right, as in MulticlassCalibrationError. A model trained with `positive_weight`, class weights, or on
-/// a sample of the negatives, is not calibrated.
+/// For a single logit, p is 1 / (1 + exp(-logit)), and samples with a label other than 0 count as right, as in
+/// torchmetrics' BinaryCalibrationError with norm "l1". For one logit per class, p is the largest softmax probability,
+/// and samples of that class count as right, as in MulticlassCalibrationError. A model is not calibrated if it was
+/// trained with `positive_weight`, with class weights, or on a sample of the negatives.
 /// @source Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning (2015)
 template <class Sample = detail::NoSample, class Label = int>
 class CalibrationError {
@@ -86,7 +86,7 @@ class CalibrationError {
   }
   void count(double p, bool right) noexcept {
     auto const bins = totals_.size() / 3;
-    // p is NaN if a logit is infinite, and then the error is NaN, too.
+    // p is NaN if the largest of several logits is infinite. The error is then NaN, too.
     auto const bin = p < 1 ? std::min(static_cast<std::size_t>(p * static_cast<double>(bins)), bins - 1) : bins - 1;
     totals_[3 * bin] += 1;
     totals_[3 * bin + 1] += p;

@@ -7,7 +7,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes the divisor of the mean of each output position: the positions of its window within x, and within `padding`
-/// on either side. All but the windows at the border have the number of taps.
+/// on either side. For a window that is not at the border, it is the number of taps.
 class WindowDivisor {
  public:
   constexpr WindowDivisor(ConvolutionShape const& s, Extents<3> const& padding) noexcept
