@@ -183,7 +183,7 @@ struct WeightedTarget {
 };
 /// Weights the targets of an elementwise loss: multiplies the loss of each row or token by its factor, for example a
 /// sample weight. Factors multiply loss and gradient, not the weight, like cross_entropy's. `target` may be the result
-/// of `where_present`.
+/// of `where_present`, but not a number.
 /// @shape factors [rows] or [slots]: a column or a view of floats
 template <class Target, class Factors>
 [[nodiscard]] WeightedTarget<Target, Factors> weighted(Target const& target, Factors const& factors) {
