@@ -109,6 +109,9 @@ TEST_CASE("the ends of the grid, no samples and ignored labels") {
   CHECK(masked.value() == without.value());
   add(ignored, {1, 0, 0, 5}, {-100, -100});
   CHECK(ignored.value() == 1);
+  Temperature infinite{&Labelled::label};
+  add(infinite, {1, 0, -never, 5}, {0, 1});
+  CHECK(std::isnan(infinite.value()));
 }
 
 TEST_CASE("labels that are not classes and NaN are refused") {

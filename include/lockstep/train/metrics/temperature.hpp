@@ -23,7 +23,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// class_probabilities. Sequences and images count tokens or places. Labels equal to `ignored` do not count.
 ///
 /// The value is between 1/16 and 16, and accurate to about 0.2 %. It is 1/16 if every sample's class is predicted, 16
-/// if logits say nothing about labels, and 1 without samples. A logit takes the time of 65 exponentials.
+/// if logits say nothing about labels, 1 without samples, and NaN if the largest logit of a sample is infinite. A logit
+/// takes the time of 65 exponentials.
 /// @source Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks (2017)
 template <class Sample = detail::NoSample, class Label = int>
 class Temperature {
@@ -74,6 +75,7 @@ class Temperature {
     // The loss is convex in 1 / temperature: slopes fall from the first to the last point of the grid.
     auto const first = std::find_if(slopes_.begin(), slopes_.end(), [](double slope) { return !(slope > 0); });
     if (std::all_of(slopes_.begin(), slopes_.end(), [](double slope) { return slope == 0; })) return 1;
+    if (std::isnan(slopes_[0])) return slopes_[0];
     if (first == slopes_.begin()) return temperature(0);
     if (first == slopes_.end()) return temperature(points - 1);
     auto const k = static_cast<double>(first - slopes_.begin());

@@ -62,7 +62,7 @@ class LocalRendezvous {
  private:
   /// Connections of unauthenticated peers that have sent no handshake, at a time, in addition to those of the missing
   /// ranks. The next connection takes the place of the oldest.
-  static constexpr std::size_t most_strangers = 64;
+  static constexpr std::size_t most_unknown = 64;
   static constexpr int backlog = 4096;
   struct Waiting {
     FileDescriptor file;

@@ -57,7 +57,7 @@ LOCKSTEP_INLINE std::vector<FileDescriptor> LocalRendezvous::accept_ranks(int me
       if (polled[i].revents != 0) missing -= admit(std::move(one.file), ranks, memory, job);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i) - 1);
     }
-    auto const most = most_strangers + static_cast<std::size_t>(missing);  // all ranks may come at once
+    auto const most = most_unknown + static_cast<std::size_t>(missing);  // all ranks may come at once
     if ((polled[0].revents & POLLIN) != 0) accept_pending(listening_socket, waiting, most);
   }
   return ranks;
