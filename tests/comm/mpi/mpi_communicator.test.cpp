@@ -27,12 +27,13 @@ int mpirun(int n, std::string const& rank_case) {
 }
 
 /// The body of a hidden case: errors are written to a file, and end all ranks.
-void be_mpi_rank(std::function<void(comm::AnyCommunicator&)> const& body, launch::WaitLimits limits = {}) {
+void be_mpi_rank(std::function<void(comm::AnyCommunicator&)> const& body, launch::WaitLimits limits = {},
+                 std::function<void(std::string const&)> warn = {}) {
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return;
   MPI_Init(nullptr, nullptr);
   int code = 0;
   try {
-    comm::AnyCommunicator c(comm::MpiCommunicator(MPI_COMM_WORLD, limits));
+    comm::AnyCommunicator c(comm::MpiCommunicator(MPI_COMM_WORLD, limits, std::move(warn)));
     body(c);
   } catch (std::exception const& error) {
     Scratch::write("error", error.what());
@@ -126,6 +127,37 @@ TEST_CASE("a rank that waits too long gets an error, without the name of the mis
   Scratch const scratch;
   (void)mpirun(2, "rank: late");
   CHECK(contains(Scratch::read("stalled"), "in operation 0 (barrier) for another rank; which one is not determined"));
+}
+
+TEST_CASE("rank: warns by an exception" * doctest::skip()) {
+  be_mpi_rank(
+      [](comm::AnyCommunicator& c) {
+        if (c.rank() == 1) {
+          while (Scratch::read("warned").empty()) ::usleep(1000);
+          return;
+        }
+        std::string errors;
+        for (int i = 0; i < 2; ++i) {
+          try {
+            c.barrier();
+          } catch (lockstep::ConfigError const& error) {
+            errors += error.what();
+          }
+        }
+        Scratch::write("warned", errors);
+        std::_Exit(0);  // the launcher ends the other
+      },
+      {.warn_seconds = 0.05, .stall_seconds = 2},
+      [warnings = 0](std::string const&) mutable {
+        throw lockstep::ConfigError("warning " + std::to_string(++warnings) + "; ");
+      });
+}
+
+TEST_CASE("an exception of the function for warnings ends the operation and all later ones over MPI") {
+  Scratch const scratch;
+  (void)mpirun(2, "rank: warns by an exception");
+  CHECK(Scratch::read("warned") == "warning 1; warning 1; ");
+  CHECK(Scratch::read("error").empty());
 }
 
 TEST_CASE("rank: gives up an operation" * doctest::skip()) {

@@ -83,10 +83,8 @@ class RankMpi {
   void wait_until(Condition const& condition) {
     try {
       wait_within_limits(condition);
-    } catch (ConfigError const&) {
-      throw;
-    } catch (...) {  // also of the function for warnings: the operation may not live on
-      failure_ = std::current_exception();
+    } catch (...) {  // also of the function for warnings: the operations may not live on
+      if (!operations_.empty()) failure_ = std::current_exception();
       throw;
     }
   }
