@@ -18,7 +18,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Returns the Euclidean norm of each parameter's gradient in the trainer's last step, by name and in forward order.
 /// The gradient is the mean over all ranks and devices before clipping. Call it after a step of your own loop, or in an
-/// observer's `step`. Not collective: a single rank may call it. All norms are 0 before the first step.
+/// observer's `step`. Not collective: a single rank may call it. All norms are 0 before the first step, and those of
+/// frozen parameters always.
 /// @cost a pass over all gradients   @determinism bitwise, for any number of threads
 /// @throws ConfigError if ranks share the optimizer (`shard_optimizer`), as no rank then has all gradients
 template <class Model, class Optimizer, class Policy>
@@ -42,7 +43,8 @@ template <class Model, class Optimizer, class Policy>
       std::vector<kernel::TouchedRows> rows;  // of this parameter, if its gradient is by rows
       for (auto table : replica.touched())
         if (entry.size > 0 && table.offset == entry.offset) table.offset = 0, rows.push_back(table);
-      auto const norm = weight > 0 ? optim::GlobalNorm::of(replica.stream(), gradient, rows).norm() / weight : 0;
+      bool const counts = weight > 0 && !entry.frozen;  // a frozen gradient may be this rank's alone
+      auto const norm = counts ? optim::GlobalNorm::of(replica.stream(), gradient, rows).norm() / weight : 0;
       norms.emplace_back(entry.name, norm);
     }
   });
