@@ -13,8 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// Name of Options::saved_flags in the metadata of checkpoints.
 inline constexpr char saved_flags_key[] = "flags";
 
-/// Returns the program's flags that differ between a saved file and this run: " was saved with …, and this run has …".
-/// Empty if no flag is known to differ.
+/// Returns the program's flags, except --seed, that differ between a saved file and this run: " was saved with …, and
+/// this run has …". Empty if no flag is known to differ.
 [[nodiscard]] std::string other_flags(std::string const& file, Options const& options);
 
 /// Returns the library's message about a file of parameters, or a checkpoint, for a user of the command line. It begins

@@ -21,7 +21,7 @@ LOCKSTEP_COLD_INLINE std::string other_flags(std::string const& file, Options co
     auto const at = ("\n" + options.saved_flags).find("\n" + name);
     auto const now =
         at == std::string::npos ? "" : options.saved_flags.substr(at, options.saved_flags.find('\n', at) - at);
-    if (now == line || now.empty()) continue;
+    if (now == line || now.empty() || name == "--seed=") continue;  // the seed says nothing about the model
     was += " " + line;
     is += " " + now;
   }
