@@ -88,6 +88,15 @@ class Model {
 };
 using FineTuned = Model<nn::Frozen<Backbone>>;
 
+/// Has another parameter.
+struct WithMore : FineTuned {
+  void visit(auto&& each) {
+    FineTuned::visit(each);
+    each("more", more);
+  }
+  nn::Parameter more{{4}, nn::Initializer::constant(0)};
+};
+
 optim::AdamW optimizer() { return {.learning_rate = 0.05, .weight_decay = 0.1}; }
 
 /// name -> values, for a model's parameters and buffers.
@@ -216,6 +225,11 @@ TEST_CASE("a checkpoint has no moments of frozen parameters, and resumes bit for
 
   CHECK_THROWS_WITH_AS(fit(Model<Learned>{}, "learned", 4, half),
                        doctest::Contains("has no moments of \"backbone.linear.weight\", which was frozen"), DataError);
+  // Moments that frozen parameters do not have make no room for tensors of another model.
+  fit(WithMore{}, "more", 2, "");
+  CHECK_THROWS_WITH_AS(fit(FineTuned{}, "fewer", 4, folder / "more/step_16.safetensors"),
+                       doctest::Contains("holds 18 tensors, and the model with its optimizer has 14; use the model"),
+                       DataError);
   fit(Model<Learned>{}, "learned", 2, "");  // has all moments, as earlier versions wrote them of frozen parameters, too
   CHECK_NOTHROW(fit(FineTuned{}, "frozen", 4, folder / "learned/step_16.safetensors"));
 }

@@ -103,8 +103,10 @@ void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                      detail::SavedNumbers numbers = detail::SavedNumbers::any, std::string_view best_by = "loss");
 
 namespace detail {
-/// Refuses a file that has moments of other parameters, but not of one that is learned now.   @throws DataError
-void expect_moments(std::string const& path, SafetensorsFile const& file, nn::ParameterLayout const& layout);
+/// Refuses a file that has moments of other parameters, but not of one that is learned now, and a file with tensors of
+/// other parameters or more moments. Frozen parameters may have moments in a file.   @throws DataError
+void expect_tensors(std::string const& path, SafetensorsFile const& file, nn::ParameterLayout const& layout,
+                    std::size_t moments);
 
 /// Reads parameters, buffers and moments into `state`. Returns parse(string) for the string with `key` in the metadata.
 /// `state` changes only if all is valid.
@@ -124,12 +126,7 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
     auto const moment = [](void* to, std::size_t i) {
       return static_cast<parallel::SessionState*>(to)->moments(i).data();
     };
-    auto const held = file.header.value.object().size() - 1,  // without the metadata
-        tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
-    if (held > tensors)
-      throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
-                      std::to_string(tensors) + "; use the model and the optimizer that it was saved with");
-    expect_moments(path, file, layout);
+    expect_tensors(path, file, layout, state.states());
     file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
     return parsed;
   });

@@ -22,17 +22,22 @@ void each_saved_metric(EvaluationReport const& report, Index most, std::string_v
   }
 }
 
-LOCKSTEP_COLD_INLINE void expect_moments(std::string const& path, SafetensorsFile const& file,
-                                         nn::ParameterLayout const& layout) {
+LOCKSTEP_COLD_INLINE void expect_tensors(std::string const& path, SafetensorsFile const& file,
+                                         nn::ParameterLayout const& layout, std::size_t moments) {
   nn::ParameterLayout::Entry const* without = nullptr;
   bool any = false;
+  auto const held = file.header.value.object().size() - 1;  // without the metadata
+  auto tensors = layout.entries().size() + layout.buffers().size();
   for (auto const& entry : layout.entries()) {
+    bool const has = file.header.find("optimizer.0." + entry.name) != nullptr;
+    if (has || !entry.frozen) tensors += moments;
     if (entry.frozen) continue;
-    if (file.header.find("optimizer.0." + entry.name))
-      any = true;
-    else if (!without && file.header.find(entry.name))
-      without = &entry;
+    any = any || has;
+    if (!has && !without && file.header.find(entry.name)) without = &entry;
   }
+  if (held > tensors)
+    throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
+                    std::to_string(tensors) + "; use the model and the optimizer that it was saved with");
   if (any && without)
     throw DataError(path + ": has no moments of \"" + without->name +
                     "\", which was frozen in the run that saved it; freeze it here, too, or start a new run from these "
