@@ -101,10 +101,11 @@ class EntityF1 {
         wanted.add(tags_[static_cast<std::size_t>(label)]);
         found.add(tags_[static_cast<std::size_t>(std::max_element(logits, logits + tags) - logits)]);
       }
-      auto const &of_labels = wanted.end(), &of_prediction = found.end();
-      totals_[0] += static_cast<double>(detail::Entities::common(of_labels, of_prediction));
-      totals_[1] += static_cast<double>(of_labels.size());
-      totals_[2] += static_cast<double>(of_prediction.size());
+      wanted.end();
+      found.end();
+      totals_[0] += static_cast<double>(detail::Entities::common(wanted, found));
+      totals_[1] += static_cast<double>(wanted.size());
+      totals_[2] += static_cast<double>(found.size());
     }
   }
 

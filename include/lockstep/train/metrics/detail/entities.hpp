@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -21,21 +21,19 @@ struct EntityTag {
 /// The entities of a sequence of tags, by the rules of conlleval.
 class Entities {
  public:
-  struct Entity {
-    Index begin, end;  // counted tokens
-    int type;
-    friend bool operator==(Entity const&, Entity const&) = default;
-  };
-
   /// Adds the tag of the next token.
   void add(EntityTag tag);
-  /// Ends the sequence and returns its entities in order.
-  [[nodiscard]] std::vector<Entity> const& end();
+  /// Ends the sequence.
+  void end() { add({}); }
+  /// Returns the number of entities of a sequence that has ended.
+  [[nodiscard]] Index size() const noexcept { return std::ssize(types_); }
   /// Returns how many entities two sequences have in common.
-  [[nodiscard]] static std::size_t common(std::vector<Entity> const& a, std::vector<Entity> const& b) noexcept;
+  [[nodiscard]] static Index common(Entities const& a, Entities const& b) noexcept;
 
  private:
-  std::vector<Entity> entities_;
+  // Of each entity. Three vectors of numbers need less memory to compile than one of structs.
+  std::vector<Index> begins_, ends_;  // counted tokens
+  std::vector<int> types_;
   Index tokens_ = 0, begin_ = -1;  // begin_: of the entity that is open, or -1
   EntityTag last_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 #include <lockstep/core/error.hpp>
@@ -32,23 +33,22 @@ LOCKSTEP_INLINE void Entities::add(EntityTag tag) {
   bool const continues = begin_ >= 0 && tag.type == last_.type && (tag.place == 'I' || tag.place == 'E') &&
                          last_.place != 'E' && last_.place != 'S';
   if (!continues) {
-    if (begin_ >= 0) entities_.push_back({begin_, tokens_, last_.type});
+    if (begin_ >= 0) {
+      begins_.push_back(begin_);
+      ends_.push_back(tokens_);
+      types_.push_back(last_.type);
+    }
     begin_ = tag.place == 'O' ? -1 : tokens_;
   }
   last_ = tag;
   ++tokens_;
 }
 
-LOCKSTEP_INLINE std::vector<Entities::Entity> const& Entities::end() {
-  add({});
-  return entities_;
-}
-
-LOCKSTEP_INLINE std::size_t Entities::common(std::vector<Entity> const& a, std::vector<Entity> const& b) noexcept {
-  std::size_t count = 0;
-  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
-    if (*x == *y) ++count;
-    x->begin <= y->begin ? ++x : ++y;
+LOCKSTEP_INLINE Index Entities::common(Entities const& a, Entities const& b) noexcept {
+  Index count = 0;
+  for (std::size_t i = 0, j = 0; i < a.begins_.size() && j < b.begins_.size();) {
+    count += a.begins_[i] == b.begins_[j] && a.ends_[i] == b.ends_[j] && a.types_[i] == b.types_[j] ? 1 : 0;
+    a.begins_[i] <= b.begins_[j] ? ++i : ++j;
   }
   return count;
 }
