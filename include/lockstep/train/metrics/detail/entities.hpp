@@ -31,8 +31,8 @@ class Entities {
   [[nodiscard]] static Index common(Entities const& a, Entities const& b) noexcept;
 
  private:
-  // Of each entity. Three vectors of numbers need less memory to compile than one of structs.
-  std::vector<Index> begins_, ends_;  // counted tokens
+  // Three vectors of numbers need less memory to compile than one vector of structs.
+  std::vector<Index> begins_, ends_;  // counted tokens of each entity
   std::vector<int> types_;
   Index tokens_ = 0, begin_ = -1;  // begin_: of the entity that is open, or -1
   EntityTag last_;
