@@ -20,9 +20,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// Without momentum, b is neither read nor written. Moments below 1e-29 (b) and 8e-34 (v) in float32 count as zero.
 /// @source PyTorch's RMSprop with `centered` false, and its defaults
 struct RMSprop {
-  double learning_rate = 1e-2;  ///< base rate, which schedules and scaling multiply
-  double alpha = 0.99;          ///< part of v that a step keeps, in [0, 1)
-  double epsilon = 1e-8;
+  double learning_rate = 1e-2;        ///< base rate, which schedules and scaling multiply
+  double alpha = 0.99;                ///< part of v that a step keeps, in [0, 1)
+  double epsilon = 1e-8;              ///< added to the root, at least 0
   double momentum = 0;                ///< in [0, 1); 0: none
   double weight_decay = 0;            ///< L2 penalty, which is added to the gradient; at least 0
   DecayRule decays = DecayRule::all;  ///< parameters that weight decay applies to, with their factors
