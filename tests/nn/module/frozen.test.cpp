@@ -341,6 +341,26 @@ TEST_CASE("a frozen block whose input gradient is computed does not change, nor 
   }
 }
 
+TEST_CASE("a frozen Linear computes no gradients of its parameters") {
+  Adapted model(nn::InputGradient::computed);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size())), gradients(values.size());
+  nn::initialize(layout, 1, values.data());
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.parameters().bind(values.data(), gradients.data(), layout);
+  data::Collated const batch{data::PadCollate{}, std::vector<line::Point>{{0.5f, 1, 0}, {-2, 0.25f, 0}}};
+  nn::Pass(context).begin_step();
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 1);
+  static_cast<void>(model.loss(context, model.predict(context, batch.batch()), batch.batch()));
+  nn::Pass(context).backward({});
+  for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+    auto const& name = layout.entries()[i].name;
+    CAPTURE(name);
+    CHECK(context.parameters().gradients().written(i) == !name.starts_with("frozen.linear."));
+  }
+}
+
 namespace {
 struct Throwing {
   void visit(auto&&) {}
