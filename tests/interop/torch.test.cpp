@@ -14,7 +14,6 @@
 
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/data/collate/collated.hpp>
-#include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
@@ -29,6 +28,7 @@
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 
+#include "interop/torch_points.hpp"
 #include "launch/ranks.hpp"
 #include "temporary_folder.hpp"
 
@@ -37,62 +37,8 @@
 
 using namespace lockstep;
 using namespace lockstep_test;
-namespace F = torch::nn::functional;
 
 namespace {
-
-struct Point {
-  std::array<float, 2> at;
-  std::int64_t inside;
-};
-
-std::vector<Point> points(std::uint64_t count) {
-  std::vector<Point> all;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    float const x = 2 * uniform(Philox(1), i) - 1, y = 2 * uniform(Philox(2), i) - 1;
-    all.push_back({{x, y}, x * x + y * y < 0.6f});
-  }
-  return all;
-}
-
-/// Two layers, with optional normalization and dropout between them, and one unused layer.
-struct Net : torch::nn::Module {
-  bool extras;
-  torch::nn::Linear hidden{nullptr}, head{nullptr}, unused{nullptr};
-  torch::nn::BatchNorm1d norm{nullptr};
-  torch::nn::Dropout dropout{nullptr};
-
-  explicit Net(bool with_extras = false) : extras(with_extras) {
-    torch::manual_seed(3);
-    hidden = register_module("hidden", torch::nn::Linear(2, 24));
-    if (extras) {
-      norm = register_module("norm", torch::nn::BatchNorm1d(24));
-      dropout = register_module("dropout", torch::nn::Dropout(0.2));
-      unused = register_module("unused", torch::nn::Linear(5, 3));
-    }
-    head = register_module("head", torch::nn::Linear(24, 2));
-  }
-  torch::Tensor forward(torch::Tensor const& x) {
-    auto h = hidden(x);
-    if (extras) h = dropout(norm(h));
-    return head(torch::gelu(h));
-  }
-};
-
-auto const predict = [](auto& net, auto const& batch) { return net.forward(interop::tensor_of(batch[&Point::at])); };
-auto const loss_of = [](torch::Tensor const& logits, auto const& batch) {
-  auto const labels = interop::tensor_of(batch[&Point::inside]);
-  return interop::TorchLoss{F::cross_entropy(logits, labels, F::CrossEntropyFuncOptions().reduction(torch::kSum)),
-                            batch.rows()};
-};
-auto model(bool extras) {
-  return interop::Torch{[extras] { return std::make_shared<Net>(extras); }, predict, loss_of};
-}
-template <class Sampler = data::ShuffledSampler>
-auto loader(Index batch_size, std::uint64_t samples = 44, Sampler sampler = {}) {
-  return data::DataLoader{
-      data::InMemoryDataset{points(samples)}, sampler, data::PadCollate{}, {.batch_size = batch_size, .workers = 0}};
-}
 
 struct Outcome {
   std::vector<float> values, buffers;
@@ -275,6 +221,25 @@ TEST_CASE("a gradient is reported as soon as backward has computed it, and excep
   recorder.throws = false;
   replica.run(batch.batch(), {.key = 1}, {}, sink);
   CHECK(std::equal(gradients.begin(), gradients.end(), replica.gradient_data()));
+}
+
+TEST_CASE("a loss weight may be a tensor") {
+  auto const with_tensor = [](torch::Tensor const& logits, auto const& batch) {
+    auto const loss = loss_of(logits, batch);
+    return interop::TorchLoss{loss.sum, torch::ones({batch.rows()}, torch::kLong).sum()};
+  };
+  Trainer trainer{interop::Torch{[] { return std::make_shared<Net>(false); }, predict, with_tensor},
+                  optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}, 5};
+  auto batches = loader(12);
+  trainer.fit(batches, {.epochs = 2});
+  CHECK(std::vector<float>(trainer.values().begin(), trainer.values().end()) ==
+        fit(parallel::SingleDevice{.threads = 1}, 12, false).values);
+  Trainer wrong{interop::Torch{[] { return std::make_shared<Net>(false); }, predict,
+                               [](torch::Tensor const& logits, auto const& batch) {
+                                 return interop::TorchLoss{loss_of(logits, batch).sum, torch::ones({batch.rows()})};
+                               }},
+                optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(wrong.fit(batches), doctest::Contains("the weight of the loss has 12 elements"), ShapeError);
 }
 
 TEST_CASE("micro-batches add up to one batch, and are reduced once") {

@@ -26,15 +26,15 @@
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.
-// On the host, in float32.
+// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints,
+// in float32. On the CPU; lockstep/interop/torch.cuh adds GPUs.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
 /// Returns a torch tensor that shares the view's memory, without a copy. It is valid as long as that memory. Enums
-/// become their integers.
+/// become their integers. A view of a GPU's memory becomes a tensor on the calling thread's GPU.
 /// @shape as the view
-template <class Value, int Rank>
-[[nodiscard]] torch::Tensor tensor_of(TensorView<Value, Rank, HostSpace> view) {
+template <class Value, int Rank, class Space>
+[[nodiscard]] torch::Tensor tensor_of(TensorView<Value, Rank, Space> view) {
   using Element = std::remove_const_t<Value>;
   constexpr bool is_unsigned = std::is_unsigned_v<Element> && !std::is_same_v<Element, bool>;
   static_assert(std::is_arithmetic_v<Element> || std::is_enum_v<Element>, "Lockstep: a tensor is made of numbers");
@@ -50,7 +50,7 @@ template <class Value, int Rank>
                                   : torch::kLong;
   }();
   std::vector<std::int64_t> const sizes(view.extent.begin(), view.extent.end());
-  return torch::from_blob(const_cast<Element*>(view.data), sizes, type);
+  return detail::tensor_over<Space>(view.data, sizes, type);
 }
 
 /// Returns a tensor of a batch's column: `tensor_of(batch[&Point::at])`.
@@ -60,13 +60,19 @@ requires requires(Column const& column) { column.values; }
 
 /// A loss as a sum and a weight (see nn::Loss), with the sum as a tensor: `TorchLoss{sum, batch.rows()}`.
 struct TorchLoss {
-  torch::Tensor sum;  ///< one element
-  double weight = 0;  ///< number of samples or tokens
+  torch::Tensor sum;              ///< one element
+  double weight = 0;              ///< number of samples or tokens, if `weight_tensor` is undefined
+  torch::Tensor weight_tensor{};  ///< number of samples or tokens, one element
 
   /// @param of_sum the loss with reduction(torch::kSum)
   /// @param of_weight number of samples or tokens
   TorchLoss(torch::Tensor of_sum, std::convertible_to<double> auto of_weight)
       : sum(std::move(of_sum)), weight(static_cast<double>(of_weight)) {}
+  /// Takes a weight that torch has computed, such as `mask.sum()`. On a GPU, no pass waits for it.
+  /// @param of_sum the loss with reduction(torch::kSum)
+  /// @param of_weight number of samples or tokens, one element
+  TorchLoss(torch::Tensor of_sum, torch::Tensor of_weight)
+      : sum(std::move(of_sum)), weight_tensor(std::move(of_weight)) {}
 };
 
 /// Result of a module's `predict` for metrics: a tensor, and its numbers as train::Accuracy reads them.
@@ -79,6 +85,11 @@ struct TorchPrediction {
 
   /// Returns an extent of the tensor.
   [[nodiscard]] Index extent(int axis) const { return tensor.size(axis); }
+  /// Returns the prediction for metrics: its numbers are in host memory already.
+  template <class Copy>
+  [[nodiscard]] friend TorchPrediction copied(TorchPrediction const& prediction, Copy const&) {
+    return prediction;
+  }
 };
 
 /// Source of a module's random numbers, for example for dropout.
@@ -140,12 +151,14 @@ std::shared_ptr<TorchSource> source_of(From from) {
 /// torch::nn::Cloneable is trained in place and allows only one replica. Gradients are copied to their bucket as
 /// torch's backward completes them. Each pass sets torch's number of threads and grad mode for the calling thread, and
 /// then restores them.
+/// Passes on a GPU run in the replica's stream and are not recorded as CUDA graphs. Torch keeps activations in memory
+/// of its own.
 /// @determinism as torch's operations. Results repeat, and are equal under DataParallel and DistributedDataParallel, if
 /// the operations are bitwise deterministic for one number of threads. Dropout depends on how the batch is split.
 template <class Module, class Predict, class LossFunction>
 class Torch {
  public:
-  /// @throws ConfigError for a module whose tensors are not on the host, or not float32
+  /// @throws ConfigError for a module whose tensors are not on the CPU or a GPU, or not float32
   template <class From>
   Torch(From from, Predict predict, LossFunction loss, TorchRandom random = TorchRandom::seeded)
       : source_(detail::source_of(std::move(from))),
@@ -168,17 +181,18 @@ class Torch {
   /// Returns a tensor as a TorchPrediction, and any other prediction unchanged.
   template <class Context, class Batch>
   [[nodiscard]] auto predict(Context& context, Batch const& batch) const {
-    static_assert(std::is_same_v<Context, detail::TorchContext>,
-                  "Lockstep: interop::Torch trains on the host in float32; leave OnCuda, InBfloat16 and InFloat16 out");
+    static_assert(std::is_same_v<Context, detail::TorchContext<typename Context::Space>>,
+                  "Lockstep: interop::Torch trains in float32; leave InBfloat16 and InFloat16 out, and use torch's "
+                  "autocast in predict");
     static_assert(std::is_invocable_v<Predict const&, Module&, Batch const&>,
                   "Lockstep: the second argument of interop::Torch cannot be called as predict(module, batch), const, "
                   "with the batch that this loader yields; see docs/how-to/train-a-torch-module.md");
     using Predicted = std::invoke_result_t<Predict const&, Module&, Batch const&>;
     using MetricPrediction = std::conditional_t<std::is_same_v<Predicted, torch::Tensor>, TorchPrediction, Predicted>;
     auto const training = context.recording();
+    detail::TorchPass<typename Context::Space> const pass(context.stream(), training);
     auto& replica = replica_of(context);
     if (training && batch.rows() == 0) return MetricPrediction{};
-    detail::TorchPass const pass(context.stream().pool().threads(), training);
     auto const seeded = seed(context, batch);
     auto& module = static_cast<Module&>(replica.begin(training));
     auto predicted = std::invoke(predict_, module, batch);
@@ -186,7 +200,7 @@ class Torch {
     if constexpr (std::is_same_v<Predicted, torch::Tensor>) {
       MetricPrediction result{std::move(predicted), {}, {}};
       if (training) return result;
-      result.numbers = result.tensor.to(torch::kFloat).contiguous();
+      result.numbers = result.tensor.to(torch::kCPU, torch::kFloat).contiguous();
       result.value.data = result.numbers.template data_ptr<float>();
       return result;
     } else {
@@ -199,9 +213,10 @@ class Torch {
   /// @throws ShapeError unless the sum has one element
   template <class Context, class Prediction, class Batch>
   [[nodiscard]] nn::LossOf<Context> loss(Context& context, Prediction const& prediction, Batch const& batch) const {
+    using Space = typename Context::Space;
     auto const training = context.recording();
-    if (training && batch.rows() == 0) return {};
-    detail::TorchPass const pass(context.stream().pool().threads(), training);
+    detail::TorchPass<Space> const pass(context.stream(), training);
+    if (training && batch.rows() == 0) return loss_of(context, TorchLoss(torch::zeros({1}), 0));
     auto const seeded = seed(context, batch);
     auto const& predicted = [&]() -> auto const& {
       if constexpr (std::is_same_v<Prediction, TorchPrediction>)
@@ -214,6 +229,9 @@ class Torch {
                   "Lockstep: the third argument of interop::Torch makes an interop::TorchLoss{sum, weight} from the "
                   "prediction; see docs/how-to/train-a-torch-module.md");
     TorchLoss const loss = std::invoke(loss_, predicted, batch);
+    if (loss.weight_tensor.defined() && loss.weight_tensor.numel() != 1)
+      throw ShapeError("interop::Torch: the weight of the loss has " + std::to_string(loss.weight_tensor.numel()) +
+                       " elements; return their sum: TorchLoss{sum, weights.sum()}");
     if (loss.sum.numel() != 1)
       throw ShapeError(
           "interop::Torch: the loss has " + std::to_string(loss.sum.numel()) +
@@ -225,26 +243,49 @@ class Torch {
       context.on_backward(end, std::tuple{}, [&replica](Context& c) { replica.backward(c); });
       static_cast<void>(context.gradient(end));  // marks the gradient as used, so that the closure runs
     }
-    return {loss.sum.template item<double>(), loss.weight};
+    return loss_of(context, loss);
   }
 
  private:
-  [[nodiscard]] detail::TorchReplica& replica_of(detail::TorchContext& context) const {
-    auto& replica = context.template persistent<detail::TorchReplica>(source_.get());
+  template <class Context>
+  [[nodiscard]] auto& replica_of(Context& context) const {
+    auto& replica = context.template persistent<detail::TorchReplica<typename Context::Space>>(source_.get());
     replica.bind(context, source_, parameters_, buffers_);
     return replica;
   }
-  /// Seeds torch differently for every operation, pass and rank, by the first sample's position in the epoch.
-  template <class Batch>
-  [[nodiscard]] std::optional<detail::SeededGenerator> seed(detail::TorchContext& context, Batch const& batch) const {
+  /// Returns a loss in the context's space. On a device nothing waits for its value.
+  template <class Context>
+  [[nodiscard]] static nn::LossOf<Context> loss_of(Context& context, TorchLoss const& loss) {
+    using Space = typename Context::Space;
+    if constexpr (Space::host_accessible) {
+      return {loss.sum.template item<double>(),
+              loss.weight_tensor.defined() ? loss.weight_tensor.template item<double>() : loss.weight};
+    } else {
+      at::NoGradGuard const constant;
+      auto const sum = context.template temporary<double>(Extents<1>{1});
+      auto const weight = context.template temporary<double>(Extents<1>{1});
+      detail::tensor_over<Space>(sum.data, {1}, torch::kDouble).copy_(loss.sum.reshape({1}));
+      auto weight_there = detail::tensor_over<Space>(weight.data, {1}, torch::kDouble);
+      if (loss.weight_tensor.defined())
+        weight_there.copy_(loss.weight_tensor.reshape({1}));
+      else
+        weight_there.fill_(loss.weight);
+      return nn::LossOf<Context>::of(context, sum, weight);
+    }
+  }
+  /// Seeds torch differently for every operation, pass and rank, by the first sample's position in the epoch. On a
+  /// device it waits for the batch, to read the position.
+  template <class Context, class Batch>
+  [[nodiscard]] std::optional<detail::SeededGenerators> seed(Context& context, Batch const& batch) const {
     if (random_ == TorchRandom::as_is || !context.recording()) return std::nullopt;
-    return std::optional<detail::SeededGenerator>(std::in_place,
-                                                  mix(context.next_key(), static_cast<std::uint64_t>(first_of(batch))));
+    auto const key = context.parts().random.next_on_host();
+    return std::optional<detail::SeededGenerators>(std::in_place, detail::TorchPlace<typename Context::Space>::device(),
+                                                   mix(key, static_cast<std::uint64_t>(first_of(batch))));
   }
   template <class Batch>
   static Index first_of(Batch const& batch) {
     if constexpr (requires { batch.positions()(Index{0}); })
-      return batch.positions()(Index{0});
+      return tensor_of(batch.positions())[0].template item<Index>();
     else
       return 0;
   }

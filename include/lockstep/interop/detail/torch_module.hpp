@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
@@ -12,39 +13,69 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop::detail {
 
-using TorchContext = nn::Context<float, HostSpace>;
+template <class Space>
+using TorchContext = nn::Context<float, Space>;
 
-/// Sets torch's grad mode and number of threads for a pass, in the calling thread. Restores them at its end.
-class TorchPass {
+/// Lets torch compute where a stream does, in the calling thread. Restores the former place at its end.
+template <class Space>
+class TorchPlace {
+  static_assert(sizeof(Space) == 0, "Lockstep: interop::Torch on a GPU needs #include <lockstep/interop/torch.cuh>");
+};
+/// On the host: with as many threads as the stream's pool.
+template <>
+class TorchPlace<HostSpace> {
  public:
-  TorchPass(int threads, bool recording) : recording_(recording), threads_before_(at::get_num_threads()) {
-    if (threads != threads_before_) at::set_num_threads(threads);
+  explicit TorchPlace(memory::Stream<HostSpace> stream) : threads_before_(at::get_num_threads()) {
+    if (stream.pool().threads() != threads_before_) at::set_num_threads(stream.pool().threads());
   }
-  ~TorchPass() {
+  ~TorchPlace() {
     if (at::get_num_threads() != threads_before_) at::set_num_threads(threads_before_);
   }
-  TorchPass(TorchPass const&) = delete;
-  TorchPass& operator=(TorchPass const&) = delete;
+  TorchPlace(TorchPlace const&) = delete;
+  TorchPlace& operator=(TorchPlace const&) = delete;
+
+  /// Returns torch's name of the device whose memory the calling thread uses.
+  [[nodiscard]] static torch::Device device() noexcept { return torch::kCPU; }
 
  private:
-  at::AutoGradMode recording_;
   int threads_before_;
 };
 
-/// Locks torch's generator on the host, which all threads of a process share.
+/// Sets torch's place and grad mode for a pass, in the calling thread. Restores them at its end.
+template <class Space>
+class TorchPass {
+ public:
+  TorchPass(memory::Stream<Space> stream, bool recording) : place_(stream), recording_(recording) {}
+
+ private:
+  TorchPlace<Space> place_;
+  at::AutoGradMode recording_;
+};
+
+/// Returns a tensor over memory of a space.
+template <class Space, class Element>
+[[nodiscard]] torch::Tensor tensor_over(Element* data, torch::IntArrayRef sizes, torch::ScalarType type) {
+  return torch::from_blob(const_cast<std::remove_const_t<Element>*>(data), sizes,
+                          torch::TensorOptions(type).device(TorchPlace<Space>::device()));
+}
+
+/// Locks torch's generators, which all threads of a process share.
 class GeneratorLock {
  public:
   GeneratorLock() : lock_(mutex()) {}
@@ -57,10 +88,10 @@ class GeneratorLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// Locks and seeds torch's generator. Restores its state at the end.
+/// Seeds a generator of torch. Restores its state at the end.
 class SeededGenerator {
  public:
-  explicit SeededGenerator(std::uint64_t seed) : generator_(at::detail::getDefaultCPUGenerator()) {
+  SeededGenerator(at::Generator generator, std::uint64_t seed) : generator_(std::move(generator)) {
     std::scoped_lock const lock(generator_.mutex());
     before_ = generator_.get_state();
     generator_.set_current_seed(seed);
@@ -73,9 +104,21 @@ class SeededGenerator {
   SeededGenerator& operator=(SeededGenerator const&) = delete;
 
  private:
-  GeneratorLock lock_;
   at::Generator generator_;
   torch::Tensor before_;
+};
+
+/// Locks and seeds torch's generators of the host and of the device. Restores their states at the end.
+class SeededGenerators {
+ public:
+  SeededGenerators(torch::Device device, std::uint64_t seed) : host_(at::detail::getDefaultCPUGenerator(), seed) {
+    if (!device.is_cpu()) device_.emplace(at::globalContext().defaultGenerator(device), seed);
+  }
+
+ private:
+  GeneratorLock lock_;
+  SeededGenerator host_;
+  std::optional<SeededGenerator> device_;
 };
 
 /// A module's tensors under Lockstep's names: learned parameters, and kept tensors (buffers, and parameters without a
@@ -129,7 +172,7 @@ class TorchSource {
       throw ConfigError(
           "interop::Torch: a second replica needs a module of its own, and this one cannot be cloned; derive it from "
           "torch::nn::Cloneable, or give a function that makes it: Torch{[] { return std::make_shared<Net>(); }, …}");
-    SeededGenerator const unused(0);  // its random values are not used: leaves the generator unchanged
+    SeededGenerators const unused(torch::kCPU, 0);  // its random values are not used: leaves the generator unchanged
     return {make_(), false};
   }
   /// Makes the user's module available again.
@@ -141,13 +184,14 @@ class TorchSource {
  private:
   static torch::Tensor initial_value(std::string const& name, torch::Tensor const& tensor, bool is_learned) {
     auto const what = "interop::Torch: " + std::string(is_learned ? "parameter \"" : "buffer \"") + name + "\"";
-    if (!tensor.device().is_cpu() || tensor.layout() != torch::kStrided)
+    if (!(tensor.is_cpu() || tensor.is_cuda()) || tensor.layout() != torch::kStrided)
       throw ConfigError(what + " is a " + tensor.toString() + " on " + tensor.device().str() +
-                        "; modules are trained on the host, as dense tensors: module->to(torch::kCPU)");
-    auto const values = tensor.detach().to(torch::kFloat).contiguous();
+                        "; modules are trained on the CPU or a GPU, as dense tensors: module->to(torch::kCPU)");
+    auto const on_host = tensor.detach().cpu();
+    auto const values = on_host.to(torch::kFloat).contiguous();
     bool const is_exact =
         tensor.scalar_type() == torch::kFloat || (!is_learned && !tensor.is_floating_point() && !tensor.is_complex() &&
-                                                  values.to(tensor.scalar_type()).equal(tensor));
+                                                  values.to(tensor.scalar_type()).equal(on_host));
     if (!is_exact)
       throw ConfigError(what + " is a " + tensor.toString() + (tensor.is_floating_point() ? "" : " of large numbers") +
                         "; parameters and buffers are kept as float32, in which integers are exact up to 2^24: "
@@ -164,8 +208,12 @@ class TorchSource {
 };
 
 /// A replica's module. Its parameters share the replica's memory, and backward writes each gradient to the replica's
-/// arena once it is complete. Used by one thread at a time.
+/// arena once it is complete. Used by one thread at a time: on a GPU, torch's thread for it writes the gradients while
+/// the thread that called `backward` waits.
+template <class Space>
 class TorchReplica {
+  using Context = TorchContext<Space>;
+
  public:
   TorchReplica() = default;
   TorchReplica(TorchReplica const&) = delete;
@@ -180,8 +228,8 @@ class TorchReplica {
 
   /// Binds a module to the replica's memory at the first call; later calls do nothing.
   /// @throws ConfigError if the replica's module does not match the first
-  void bind(TorchContext& context, std::shared_ptr<TorchSource> const& source,
-            std::vector<nn::Parameter> const& parameters, std::vector<nn::Buffer> const& buffers) {
+  void bind(Context& context, std::shared_ptr<TorchSource> const& source, std::vector<nn::Parameter> const& parameters,
+            std::vector<nn::Buffer> const& buffers) {
     if (module_) return;
     auto next = source->next();
     learned_.clear();
@@ -232,14 +280,14 @@ class TorchReplica {
   }
 
   /// Sets the loss from which `backward` starts.
-  void set_loss(TorchContext& context, torch::Tensor loss) {
+  void set_loss(Context& context, torch::Tensor loss) {
     loss_ = std::move(loss);
     for (auto const& each : learned_) context.parameters().gradients().add_use(*each.parameter);
   }
-  void backward(TorchContext& context) {
+  void backward(Context& context) {
     auto const loss = std::exchange(loss_, torch::Tensor());
     if (!loss.requires_grad()) return;
-    TorchPass const pass(context.stream().pool().threads(), true);
+    TorchPass<Space> const pass(context.stream(), true);
     context_ = &context;
     try {
       loss.backward();
@@ -261,27 +309,23 @@ class TorchReplica {
     torch::Tensor gradient{};   // in the arena
     Accumulator accumulator{};  // keeps torch's accumulator and its hook alive
   };
-  /// Kept tensors may be integers, which are float32 in the arena. They are copied after a change.
+  /// Kept tensors may be integers, which are float32 in the arena. They are copied before each pass, and after a pass
+  /// that changed them.
   struct Kept {
-    torch::Tensor tensor, in_arena, last_copy{};
-    std::int64_t version = -1;
+    torch::Tensor tensor, in_arena;
+    std::int64_t version = 0;
 
     [[nodiscard]] bool shares_arena() const { return tensor.scalar_type() == torch::kFloat; }
     void copy_from_arena() {
-      if (shares_arena() || (last_copy.defined() && last_copy.equal(in_arena))) return;
+      if (shares_arena()) return;
       at::NoGradGuard const constant;
-      tensor.copy_(in_arena);
-      record_version();
+      tensor.variable_data().copy_(in_arena);  // no change of the version, for a backward that saved the tensor
+      version = tensor._version();
     }
     void copy_to_arena() {
       if (shares_arena() || tensor._version() == version) return;
       at::NoGradGuard const constant;
       in_arena.copy_(tensor);
-      record_version();
-    }
-    void record_version() {
-      last_copy = in_arena.clone();
-      version = tensor._version();
     }
   };
 
@@ -290,16 +334,15 @@ class TorchReplica {
     for (auto const extent : tensor.sizes()) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
     return text + "]";
   }
-  void add_learned(TorchContext& context, nn::Parameter const& parameter, std::string const& name,
-                   torch::Tensor& tensor) {
-    auto* const values = const_cast<float*>(context.value<0>(parameter).data);
-    tensor.set_data(torch::from_blob(values, tensor.sizes(), torch::kFloat));
+  void add_learned(Context& context, nn::Parameter const& parameter, std::string const& name, torch::Tensor& tensor) {
+    auto* const values = const_cast<float*>(context.template value<0>(parameter).data);
+    tensor.set_data(tensor_over<Space>(values, tensor.sizes(), torch::kFloat));
     tensor.requires_grad_(true);
     learned_.push_back({name, tensor, values, &parameter});
   }
-  void add_kept(TorchContext& context, nn::Buffer const& buffer, torch::Tensor& tensor) {
-    auto const in_arena = torch::from_blob(context.value<0>(buffer).data, tensor.sizes(), torch::kFloat);
-    if (tensor.scalar_type() == torch::kFloat) tensor.set_data(in_arena);
+  void add_kept(Context& context, nn::Buffer const& buffer, torch::Tensor& tensor) {
+    auto const in_arena = tensor_over<Space>(context.template value<0>(buffer).data, tensor.sizes(), torch::kFloat);
+    tensor.set_data(tensor.scalar_type() == torch::kFloat ? in_arena : tensor.to(in_arena.device()));
     tensor.requires_grad_(false);
     kept_.push_back({tensor, in_arena});
   }
@@ -321,7 +364,7 @@ class TorchReplica {
         at::NoGradGuard const constant;
         auto const to = context_->gradient(*of.parameter);
         if (!of.gradient.defined() || of.gradient.data_ptr() != to.data)
-          of.gradient = torch::from_blob(to.data, of.tensor.sizes(), torch::kFloat);
+          of.gradient = tensor_over<Space>(to.data, of.tensor.sizes(), torch::kFloat);
         auto const dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
         if (to.write == Write::overwrite)
           of.gradient.copy_(dense);
@@ -340,7 +383,7 @@ class TorchReplica {
   std::vector<Learned> learned_;
   std::vector<Kept> kept_;
   torch::Tensor loss_;
-  TorchContext* context_ = nullptr;  // set while backward runs
+  Context* context_ = nullptr;  // set while backward runs
   std::exception_ptr error_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include <lockstep/core/mix.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/random/step_key.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -14,11 +15,17 @@ template <class Space>
 class RandomKeys {
  public:
   /// Sets the key of the micro-batch for later work in the stream.
-  void set(memory::Stream<Space> stream, std::uint64_t key) { step_key_.set(stream, key); }
+  void set(memory::Stream<Space> stream, std::uint64_t key) {
+    step_key_.set(stream, key);
+    on_host_ = key;
+  }
   /// Returns the next operation's key as a mask that drops elements whose 16 random bits are below `dropped`.
   [[nodiscard]] kernel::DropoutMask next(std::uint32_t dropped) noexcept {
     return step_key_.mask(++operations_, dropped);
   }
+  /// Returns the next operation's key as a number on the host, for operations that are not recorded: a replay does not
+  /// call it.
+  [[nodiscard]] std::uint64_t next_on_host() noexcept { return mix(on_host_, ++operations_); }
 
   /// Returns the number of operations so far.
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
@@ -27,6 +34,7 @@ class RandomKeys {
 
  private:
   kernel::StepKey<Space> step_key_;
+  std::uint64_t on_host_ = 0;
   std::uint64_t operations_ = 0;
 };
 
