@@ -168,6 +168,16 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   }
 }
 
+TEST_CASE("sums over more rows than a block of partial sums do not depend on threads") {
+  using Kernel = Linear<HostSpace>;
+  for (Write write : {Write::overwrite, Write::add}) {
+    LinearCase<float> const c{.rows = Kernel::chunk_rows * 1030, .inputs = 3, .outputs = 2};
+    auto const one = c.on_host(write, false), two = c.on_host(write, false, 2);
+    CHECK(same_bits(one.dweight, two.dweight));
+    CHECK(same_bits(one.dbias, two.dbias));
+  }
+}
+
 TEST_CASE("the fused activation equals the separate one") {
   using lockstep::kernel::Activation;
   LinearCase<float> const c{.rows = 70, .inputs = 12, .outputs = 300};

@@ -230,7 +230,11 @@ template <class Scalar>
 LOCKSTEP_INLINE void Linear<HostSpace>::sum_chunks(Stream stream, Scalar const* partial, Index count, Index stride,
                                                    Index size, Scalar* to, Write write) {
   stream.pool().for_ranges(size, 4096, [&](Index begin, Index end) {
-    detail::sum_rows(partial + begin, stride, end - begin, count, to + begin, write);
+    with_best_instructions([=](auto vectors) {
+      // Not in blocks like sum_rows: a single thread adds chunk to chunk.
+      detail::sum_rows_inline(vectors, partial + begin, stride, end - begin, detail::Consecutive{}, count, to + begin,
+                              write);
+    });
   });
 }
 
