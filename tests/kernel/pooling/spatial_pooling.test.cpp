@@ -48,6 +48,9 @@ Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double b
   Kernel::average_backward<double>(stream, s, view(std::as_const(dy), size), view(p.dx, x.size()), write, divisor);
   return p;
 }
+Pooled window_means(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
+  return average(s, x, before, write);
+}
 using Numbers = std::vector<double>;
 }  // namespace
 
@@ -150,6 +153,15 @@ TEST_CASE("sizes that disagree are refused") {
                                {}, 0, Write::overwrite),
                        doctest::Contains("the output must not be empty"),
                        ShapeError);  // a window inside the padding
+  for (auto const pool : {&largest, &window_means}) {
+    CHECK_THROWS_WITH_AS(
+        pool({.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .padding_after = {0, 0, 2}},
+             {1, 2, 3, 4}, 0, Write::overwrite),
+        doctest::Contains("no window may begin after x"), ShapeError);
+    CHECK_THROWS_WITH_AS(pool({.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .dilation = {1, 1, 2}},
+                              {1, 2, 3, 4}, 0, Write::overwrite),
+                         "pooling: the window has dilation [1, 1, 2]; windows have adjacent positions", ShapeError);
+  }
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};
   CHECK_THROWS_WITH_AS(average(s, {1, 2, 3, 4}, 0, Write::add),
                        "pooling: x and y have 4 and 2 elements; the shape needs 3 and 2", ShapeError);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -11,16 +12,22 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Checks the shape of a pooling. A batch without rows may have no positions.
-/// @throws ShapeError unless the window fits, and x and y have as many elements as the shape requires
+/// @throws ShapeError unless all windows have positions of x, without dilation, and x and y have as many elements as
+/// the shape requires
 inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
   bool fits = s.rows == 0 || s.output_positions() > 0;
-  for (std::size_t axis = 0; axis < 3; ++axis)
-    fits = fits && 2 * s.padding[axis] <= s.kernel[axis] && (s.rows == 0 || s.extent[axis] > 0);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    Index const last = (s.result(axis) - 1) * s.stride[axis] - s.padding[axis];  // first position of the last window
+    fits = fits && 2 * s.padding[axis] <= s.kernel[axis] && (s.rows == 0 || std::max<Index>(0, last) < s.extent[axis]);
+  }
   expect<ShapeError>(fits, [&] {
     return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
            " of padding on either side, and the window " + to_string(s.kernel) +
-           "; the output must not be empty, the window must fit into the padded input, and padding must be at most "
-           "half the window";
+           "; the output must not be empty, the window must fit into the padded input, padding must be at most half "
+           "the window, and no window may begin after x";
+  });
+  expect<ShapeError>(s.dilation == Extents<3>{1, 1, 1}, [&] {
+    return "pooling: the window has dilation " + to_string(s.dilation) + "; windows have adjacent positions";
   });
   auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_positions() * s.inputs;
   expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {
