@@ -63,3 +63,20 @@ TEST_CASE("sizes that disagree are refused with both sides' numbers") {
   CHECK_THROWS_WITH_AS(run(s, d, plans, 1),
                        "Convolution: 2 inputs and 4 outputs in 3 groups; the groups must divide both", ShapeError);
 }
+
+TEST_CASE("a convolution's bias of another size is refused, and so is its gradient") {
+  ConvolutionShape const s{.rows = 1, .inputs = 2, .outputs = 3, .extent = {1, 1, 4}, .kernel = {1, 1, 3}};
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const stream(pool);
+  Data<float> const d(s);
+  auto y = d.dy, dweight = d.weight, short_bias = std::vector<float>(2);
+  Kernel::Plans<float> plans;
+  Kernel::Scratch scratch;
+  CHECK_THROWS_WITH_AS(Kernel::forward<float>(stream, s, view(d.x, d.x.size()), view(d.weight, d.weight.size()),
+                                              view(std::as_const(short_bias), 2), view(y, y.size()), plans, scratch),
+                       "Convolution: the bias has 2 elements; 3 outputs need one each", ShapeError);
+  CHECK_THROWS_WITH_AS(Kernel::backward_weight<float>(stream, s, view(d.dy, d.dy.size()), view(d.x, d.x.size()),
+                                                      view(dweight, dweight.size()), Write::overwrite,
+                                                      view(short_bias, 2), Write::overwrite, plans, scratch),
+                       "Convolution: the bias has 2 elements; 3 outputs need one each", ShapeError);
+}

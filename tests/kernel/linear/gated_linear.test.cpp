@@ -109,3 +109,13 @@ TEST_CASE("gates of another shape are refused") {
                                               view(c.bias, 4), view(c.gate, 4, 2), {}, view(y, 2, 4)),
                        doctest::Contains("the output is [2, 4], its gates are [4, 2]"), ShapeError);
 }
+
+TEST_CASE("a gated map's bias of another size is refused with both numbers") {
+  Case<float> const c{.rows = 2, .inputs = 3, .outputs = 4};
+  ThreadPool pool(1);
+  std::vector<float> y(8);
+  CHECK_THROWS_WITH_AS(Kernel::forward<float>(memory::Stream<HostSpace>(pool), view(c.x, 2, 3), view(c.weight, 4, 3),
+                                              view(c.bias, 3), view(c.gate, 2, 4), {}, view(y, 2, 4)),
+                       "GatedLinear: weight is [4, 3] and bias is [3]; bias needs one element per row of weight",
+                       ShapeError);
+}

@@ -139,6 +139,7 @@ void Convolution<HostSpace>::forward(Stream stream, ConvolutionShape const& shap
                                      Vector<Scalar const> weight, Vector<Scalar const> bias, Vector<Scalar> y,
                                      Plans<Scalar, Engine>& plans, Scratch& scratch) {
   detail::check_convolution(shape, x.size(), weight.size(), y.size());
+  detail::check_convolution_bias(shape, bias);
   if (shape.rows == 0) return;
   scratch.rewind();
   Tiles const tiles(shape.rows, 1);
@@ -181,6 +182,7 @@ void Convolution<HostSpace>::backward_weight(Stream stream, ConvolutionShape con
                                              Vector<Scalar> dbias, Write dbias_write, Plans<Scalar, Engine>& plans,
                                              Scratch& scratch) {
   detail::check_convolution(shape, x.size(), dweight.size(), dy.size());
+  detail::check_convolution_bias(shape, dbias);
   if (shape.rows == 0) {
     if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), Scalar{0});
     if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), Scalar{0});

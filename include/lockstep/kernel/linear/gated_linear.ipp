@@ -13,6 +13,10 @@ LOCKSTEP_INLINE void GatedLinear<HostSpace>::forward(Stream stream, Matrix<Scala
     return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
            " and their slopes " + to_string(slope.extent) + "; the three must have equal shapes";
   });
+  expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
+    return "GatedLinear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
+           "; bias needs one element per row of weight";
+  });
   auto block = Gemm<HostSpace>::described<Scalar>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
   block.bias = bias.data;
   Gemm<HostSpace>::multiply(stream, block, [&](Index first, Index rows, Index column, Index columns) {

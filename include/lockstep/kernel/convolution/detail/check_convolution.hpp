@@ -34,4 +34,13 @@ inline void check_convolution(ConvolutionShape const& shape, Index x, Index weig
   });
 }
 
+/// @throws ShapeError unless a bias, or its gradient, has one element for each output, or is null
+template <class Bias>
+void check_convolution_bias(ConvolutionShape const& shape, Bias const& bias) {
+  expect<ShapeError>(!bias.data || bias.size() == shape.outputs, [&] {
+    return "Convolution: the bias has " + std::to_string(bias.size()) + " elements; " + std::to_string(shape.outputs) +
+           " outputs need one each";
+  });
+}
+
 }}}  // namespace lockstep::kernel::detail
