@@ -259,3 +259,29 @@ TEST_CASE("a bias of another size is refused with both numbers") {
   }
   CHECK(what == "Linear: weight is [5, 4] and bias is [4]; bias needs one element per row of weight");
 }
+
+TEST_CASE("slopes, inputs of gelu and bias gradients of another size are refused") {
+  using lockstep::ShapeError;
+  using Kernel = Linear<HostSpace>;
+  LinearCase<float> const c{.rows = 3, .inputs = 4, .outputs = 5};
+  ThreadPool pool(1);
+  Stream<HostSpace> const stream(pool);
+  std::vector<float> y(15), slope(15), dx(12), dweight(20), dbias(5);
+  auto const x = view(c.x, 3, 4), weight = view(c.weight, 5, 4);
+  auto const backward = [&](lockstep::Index factors, lockstep::Index biases) {
+    Kernel::backward<float>(stream, view(c.dy, 3, 5), x, weight, {view(c.factor, factors, 4)}, view(dx, 3, 4),
+                            Write::overwrite, view(dweight, 5, 4), Write::overwrite, view(dbias, biases),
+                            Write::overwrite, nullptr);
+  };
+  backward(3, 5);
+  auto const shapes = "Linear: the layer has the shape [5, 3] and its activation's slope or input has [3, 5]";
+  CHECK_THROWS_WITH_AS(Kernel::forward<float>(stream, x, weight, view(c.bias, 5), lockstep::kernel::Activation::gelu,
+                                              {}, view(y, 5, 3), view(slope, 3, 5)),
+                       doctest::Contains(shapes), ShapeError);
+  CHECK_THROWS_WITH_AS(
+      Kernel::forward_gelu<float>(stream, x, weight, view(c.bias, 5), view(slope, 3, 5), view(y, 5, 3)),
+      doctest::Contains(shapes), ShapeError);
+  CHECK_THROWS_WITH_AS(backward(2, 5), doctest::Contains("[3, 4] and its activation's slope or input has [2, 4]"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(backward(3, 4), doctest::Contains("weight is [5, 4] and bias is [4]"), ShapeError);
+}

@@ -77,7 +77,7 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   [[nodiscard]] static Index recomputed_elements(Stream stream, Index rows, Index inputs) noexcept;
 
   /// Computes `backward` for x = gelu(h) if only h was kept. Recomputes a bit-identical chunk of x when the chunk is
-  /// processed. Overwrites h with its gradient, (dy weight) * gelu'(h).
+  /// processed. Overwrites h with its gradient, (dy weight) * gelu'(h). Skips a null dbias; dweight must not be null.
   /// @shape h [rows, inputs]   @shape recomputed [recomputed_elements(stream, rows, inputs)], overwritten
   template <class Scalar>
   static void backward_through_gelu(Stream stream, Matrix<Scalar const> dy, Matrix<Scalar> h,
@@ -91,6 +91,10 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// threads keep the chunks' sums separate and add them in the same order. A BLAS library may add to C in an order of
   /// its own, so it keeps the sums separate, too.
   [[nodiscard]] static bool adds_in_place(Stream stream) noexcept;
+
+  template <class Scalar>
+  static void check_bias(Extents<2> weight, Vector<Scalar> bias);
+  static void check_equal_shapes(Extents<2> layer, Extents<2> activation);
 
   /// Calls `epilogue(row, rows, column, columns)` for each part of y while the part is in cache.
   template <class Scalar>

@@ -16,6 +16,7 @@ LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar con
                                                 RowDropout<HostSpace> dropout, Matrix<Scalar> y, Matrix<Scalar> slope) {
   auto const width = y.extent[1];
   bool const slopes = activation == Activation::gelu && slope.data;
+  if (slopes) check_equal_shapes(y.extent, slope.extent);
   forward(stream, x, weight, bias, slopes ? slope : y, [&](Index first, Index rows, Index column, Index columns) {
     for (Index row = first; row < first + rows; ++row) {
       auto* const to = y.data + row * width + column;
@@ -35,6 +36,7 @@ LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar con
 template <class Scalar>
 LOCKSTEP_INLINE void Linear<HostSpace>::forward_gelu(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
                                                      Vector<Scalar const> bias, Matrix<Scalar> h, Matrix<Scalar> y) {
+  check_equal_shapes(y.extent, h.extent);
   auto const width = y.extent[1];
   forward(stream, x, weight, bias, h, [&](Index first, Index rows, Index column, Index columns) {
     for (Index row = first; row < first + rows; ++row)
@@ -68,6 +70,8 @@ LOCKSTEP_INLINE void Linear<HostSpace>::backward(Stream stream, Matrix<Scalar co
     auto const keep = slope.given() ? Scalar(0) : beta(dx_write);
     to_dx = Product::described<Scalar>(stream, 1, dy, Transpose::no, weight, Transpose::no, keep, dx);
   }
+  check_bias(weight.extent, dbias);
+  if (slope.factors.data) check_equal_shapes(x.extent, slope.factors.extent);
   auto const dx_epilogue = [&](Index first, Index count, Index column, Index columns) {
     if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
   };
@@ -128,6 +132,7 @@ LOCKSTEP_INLINE void Linear<HostSpace>::backward_through_gelu(Stream stream, Mat
                                                               Write dbias_write, Scalar* partial, Scalar* recomputed) {
   using Product = Gemm<HostSpace>;
   auto const rows = dy.extent[0], outputs = dy.extent[1], inputs = h.extent[1], size = dweight.size();
+  check_bias(weight.extent, dbias);
   auto const grain = chunk_rows, count = chunks(rows), stride = size + outputs;
   bool const alone = adds_in_place(stream), together = count <= 1;
   bool const weight_in_place = together || (alone && dweight_write == Write::overwrite);
@@ -181,13 +186,25 @@ template <class Scalar>
 LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight,
                                                 Vector<Scalar const> bias, Matrix<Scalar> y,
                                                 detail::GemmEpilogue epilogue) {
-  expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
-    return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
-           "; bias needs one element per row of weight";
-  });
+  check_bias(weight.extent, bias);
   auto block = Gemm<HostSpace>::described<Scalar>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
   block.bias = bias.data;
   Gemm<HostSpace>::multiply(stream, block, epilogue);
+}
+
+template <class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::check_bias(Extents<2> weight, Vector<Scalar> bias) {
+  expect<ShapeError>(!bias.data || bias.extent[0] == weight[0], [&] {
+    return "Linear: weight is " + to_string(weight) + " and bias is " + to_string(bias.extent) +
+           "; bias needs one element per row of weight";
+  });
+}
+
+LOCKSTEP_INLINE void Linear<HostSpace>::check_equal_shapes(Extents<2> layer, Extents<2> activation) {
+  expect<ShapeError>(layer == activation, [&] {
+    return "Linear: the layer has the shape " + to_string(layer) + " and its activation's slope or input has " +
+           to_string(activation) + "; the two must be equal";
+  });
 }
 
 template <class Scalar>

@@ -51,8 +51,9 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes the gradients. Let g = dy * weight and normalized = (sum - mean) * reciprocal. The gradient of the sum is
   /// ds = reciprocal * (g - mean(g) - normalized * mean(g * normalized)); dx = ds and dresidual = dropout(ds).
   /// dweight is the sum over rows of dy * normalized, and dbias the sum over rows of dy. Overwrites or adds to each.
-  /// Skips a null dx or dresidual. dx may be dy. Also sums the rows of dresidual, as stored, unless `dresidual_sums` is
-  /// null: the gradient of a bias that was added to the residual. It then must not be null or added to.
+  /// Skips a null dx or dresidual. dx may be dy, which it then overwrites. Also sums the rows of dresidual, as stored,
+  /// unless `dresidual_sums` is null: the gradient of a bias that was added to the residual. It then must not be null
+  /// or added to.
   /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]
   /// @shape weight, dweight, dbias, dresidual_sums [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
