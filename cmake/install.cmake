@@ -30,7 +30,8 @@ install(FILES cmake/lockstep-config.cmake cmake/lockstep-compiled.cmake cmake/lo
 write_basic_package_version_file(
   "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${lockstep_package}")
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+# In a subdirectory, CMAKE_INSTALL_DOCDIR may be the folder of the project that contains Lockstep.
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/lockstep")
 
 # The benchmarks of collate and all_reduce, to build against the installed package: cmake -S <share>/lockstep/benchmarks
 if(LOCKSTEP_BUILD_BENCHMARKS)
@@ -44,6 +45,8 @@ if(LOCKSTEP_BUILD_BENCHMARKS)
   endforeach()
 endif()
 
-# For builds without CMake: pkg-config --cflags lockstep.
+# For builds without CMake: pkg-config --cflags lockstep. An absolute folder of headers has no prefix.
+set(lockstep_includedir "\${prefix}")
+cmake_path(APPEND lockstep_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/lockstep.pc.in lockstep.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
