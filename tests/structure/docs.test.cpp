@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -128,6 +129,35 @@ TEST_CASE("tables of options list all fields, in declaration order") {
         fields_of("launch/options.hpp", "Options"));
 }
 
+TEST_CASE("the table of rooms lists all rooms of each floor") {
+  std::map<std::string, std::set<std::string>> documented, found;
+  std::regex const name("`([a-z_]+)`");
+  bool inside = false;
+  for (auto const& line : lines_of(source_root / "docs/explanation/floors.md")) {
+    if (line == "| floor | rooms |") inside = true;
+    if (!inside) continue;
+    std::string floor;  // the first name of the row
+    for (std::sregex_iterator at(line.begin(), line.end(), name), end; at != end; ++at) {
+      if (floor.empty())
+        floor = (*at)[1];
+      else
+        documented[floor].insert((*at)[1]);
+    }
+  }
+  for (auto const& header : library_headers())
+    if (auto const room = std::string(room_of(header));
+        height(folder_of(header)) >= 0 && !room.empty() && room.find('.') == std::string::npos)
+      found[std::string(folder_of(header))].insert(room);
+  CHECK(found.size() > 5);
+  for (auto const& floor : floors) {
+    std::string const folder(floor.folder);
+    CAPTURE(folder);
+    for (auto const& room : found[folder]) CHECK_MESSAGE(documented[folder].erase(room) == 1, "the table lacks ", room);
+    for (auto const& room : documented[folder])
+      CHECK_MESSAGE(false, "the table names a room that is not there: ", room);
+  }
+}
+
 TEST_CASE("the table of layers' options lists all fields, in declaration order") {
   struct Layer {
     char const *name, *header, *options, *indent;
@@ -196,7 +226,7 @@ TEST_CASE("links between pages have targets") {
   int links = 0;
   auto pages = files_below(source_root / "docs", {".md"});
   for (auto& page : pages) page = "docs/" + page;
-  pages.insert(pages.end(), {"README.md", "CHANGELOG.md"});
+  pages.insert(pages.end(), {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"});
   for (auto const& page : pages) {
     bool code = false;  // a lambda looks like a link
     for (auto const& written : lines_of(source_root / page)) {
