@@ -129,6 +129,28 @@ TEST_CASE("tables of options list all fields, in declaration order") {
         fields_of("launch/options.hpp", "Options"));
 }
 
+TEST_CASE("checks and benchmarks named in pages exist") {
+  std::string checks, benchmarks;
+  for (auto const& line : lines_of(source_root / "dev"))
+    if (auto const at = line.find("local all=("); at != std::string::npos)
+      checks = " " + line.substr(at + 11, line.find(')') - at - 11) + " ";
+  for (auto const& line : lines_of(source_root / "benchmarks/CMakeLists.txt"))
+    if (auto const at = line.find("_benchmark("); at != std::string::npos) benchmarks += line.substr(at) + "\n";
+  std::regex const command("\\./dev (check|bench) ([a-z0-9_/]+)");
+  int named = 0;
+  for (auto const& page : files_below(source_root / "docs", {".md"})) {
+    if (page.starts_with("decisions/0106")) continue;  // names a former check
+    for (auto const& line : lines_of(source_root / "docs" / page))
+      for (std::sregex_iterator at(line.begin(), line.end(), command), end; at != end; ++at, ++named) {
+        auto const name = (*at)[2].str();
+        bool const known = (*at)[1] == "check" ? checks.find(" " + name + " ") != std::string::npos
+                                               : benchmarks.find(name) != std::string::npos;
+        CHECK_MESSAGE(known, page, " names ", at->str());
+      }
+  }
+  CHECK(named > 30);
+}
+
 TEST_CASE("the table of rooms lists all rooms of each floor") {
   std::map<std::string, std::set<std::string>> documented, found;
   std::regex const name("`([a-z_]+)`");
