@@ -55,6 +55,32 @@ TEST_CASE("every test file is declared") {
   CHECK(tests.size() >= 5);
 }
 
+TEST_CASE("every benchmark, example and source of compiler errors is declared") {
+  struct Declared {
+    std::string folder, list, call;
+    std::string_view extension;
+    bool below = true;  ///< also in folders
+  };
+  for (auto const& each : {Declared{"benchmarks", "benchmarks", "lockstep_benchmark(", ".bench.cpp"},
+                           Declared{"benchmarks", "benchmarks", "lockstep_cuda_benchmark(", ".bench.cu"},
+                           Declared{"benchmarks/gpu", "benchmarks", "lockstep_gpu_points(", ".cu"},
+                           Declared{"examples", "examples", "lockstep_example(", ".cpp", false},
+                           Declared{"tests/compile_fail", "tests", "lockstep_compile_fail(", ".cpp"}}) {
+    std::string declared;
+    for (auto const& line : lines_of(source_root / each.list / "CMakeLists.txt")) declared += line + "\n";
+    int looked_at = 0;
+    for (auto const& file : files_below(source_root / each.folder, {each.extension})) {
+      if (!each.below && file.find('/') != std::string::npos) continue;
+      ++looked_at;
+      auto const call = each.call + file.substr(0, file.size() - each.extension.size());
+      bool const known =
+          declared.find(call + ")") != std::string::npos || declared.find(call + " ") != std::string::npos;
+      CHECK_MESSAGE(known, each.list, "/CMakeLists.txt lacks ", call, ")");
+    }
+    CHECK_MESSAGE(looked_at > 1, each.folder);
+  }
+}
+
 TEST_CASE("exemptions are needed and give a reason") {
   for (auto const& exempt : untested) {
     auto const& header = exempt.first;
