@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of the benchmark of two ranks: the text classifier under DistributedDataParallel over Gloo, two processes of
-one thread each. Reads seconds per line on rank 0, which starts the other, and answers with samples per second of both."""
+one thread each. Reads a number of steps per line on rank 0, which starts the other, and answers with their seconds and samples."""
 import os
 import subprocess
 import sys

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: fuzz.sh PROGRAM FOLDER SECONDS [format…]
 # Runs libFuzzer for some seconds on each format of the corpus, or on the named ones. Inputs that it finds, and those
-# that fail, are kept in FOLDER. Prints the number of inputs, and fails if an input fails.
+# that fail, are kept in FOLDER. Prints the number of inputs, and fails if there was none or if an input fails.
 set -euo pipefail
 
 program=$1 folder=$2 seconds=$3
@@ -30,4 +30,4 @@ for format; do
   all=$((all + ${inputs:-0}))
 done
 printf '%-14s %s inputs\n' all "$all"
-((${#failed[@]} == 0))
+((${#failed[@]} == 0 && all > 0))
