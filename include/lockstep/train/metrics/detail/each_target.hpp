@@ -12,9 +12,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Options of metrics of real numbers.
 struct RegressionOptions {
-  Index output = -1;  ///< the output that counts, from 0; -1: all of them
-  double unit = 1;    ///< multiplies the error: the deviation by which the targets were divided
-  std::string name;   ///< name of the value in reports; empty: the metric's own
+  Index output = -1;      ///< the output that counts, from 0; -1: all of them
+  double unit = 1;        ///< multiplies the error: the deviation by which the targets were divided
+  std::string name = {};  ///< name of the value in reports; empty: the metric's own
 };
 
 namespace detail {
