@@ -48,14 +48,14 @@ Cost cost_of(std::string const& command) {
 std::optional<std::string> torch_flags() {
   for (std::string const& root : {torch_package() + "/include", std::string("/usr/include")}) {
     auto const api = root + "/torch/csrc/api/include";
-    if (fs::exists(api + "/torch/torch.h")) return "-I" + root + " -I" + api;
+    if (fs::exists(api + "/torch/torch.h")) return "-I'" + root + "' -I'" + api + "'";
   }
   return std::nullopt;
 }
 
 std::string compile(fs::path const& source, fs::path const& object, std::string const& flags) {
-  return std::string(LOCKSTEP_COMPILER) + " -std=c++20 -O2 " + flags + " -c " + source.string() + " -o " +
-         object.string();
+  return std::string(LOCKSTEP_COMPILER) + " -std=c++20 -O2 " + flags + " -c '" + source.string() + "' -o '" +
+         object.string() + "'";
 }
 
 /// A translation unit that includes only this header.
@@ -118,7 +118,7 @@ void add_compilation(std::string const& name, Shared<Folder> const& folder,
 }  // namespace
 
 void register_benchmarks() {
-  std::string const own = "-pthread -ffp-contract=off -I" LOCKSTEP_SOURCE_DIR "/include";
+  std::string const own = "-pthread -ffp-contract=off -I'" LOCKSTEP_SOURCE_DIR "/include'";
   std::string const linked = own + " -DLOCKSTEP_COMPILED", peers = LOCKSTEP_BENCHMARKS "/peers/";
   auto const with = [](std::string const& flags) { return [flags] { return std::optional(flags); }; };
   auto const header = [](std::string const& name) {

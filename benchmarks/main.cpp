@@ -271,7 +271,7 @@ void add_context() {
   benchmark::AddCustomContext("mpi", or_none(first_line_of("mpirun --version")));
   benchmark::AddCustomContext(
       "pytorch",
-      or_none(first_line_of(python() + " -c 'import importlib.metadata as m; print(m.version(\"torch\"))'")));
+      or_none(first_line_of("'" + python() + "' -c 'import importlib.metadata as m; print(m.version(\"torch\"))'")));
 }
 
 int run(Arguments const& arguments) {

@@ -13,7 +13,7 @@ namespace lockstep_bench {
 inline std::string torch_package() {
   std::string const find = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])";
   std::string out;
-  if (std::FILE* const pipe = popen((python() + " -c \"" + find + "\" 2>/dev/null").c_str(), "r")) {
+  if (std::FILE* const pipe = popen(("'" + python() + "' -c \"" + find + "\" 2>/dev/null").c_str(), "r")) {
     std::array<char, 512> part{};
     while (std::fgets(part.data(), static_cast<int>(part.size()), pipe)) out += part.data();
     pclose(pipe);

@@ -34,10 +34,10 @@ std::string program() {
   namespace fs = std::filesystem;
   if (fs::exists(built) && fs::last_write_time(built) > fs::last_write_time(source)) return built;
   auto const libraries = package + "/lib";
-  auto const command = std::string(LOCKSTEP_COMPILER) +
-                       " -std=c++20 -O3 -DNDEBUG -w -pthread -I" LOCKSTEP_BENCHMARKS " -I" + package + "/include -I" +
-                       package + "/include/torch/csrc/api/include " + source + " -o " + built + " -L" + libraries +
-                       " -Wl,--no-as-needed,-rpath," + libraries + " -ltorch_cpu -ltorch -lc10";
+  auto const command =
+      std::string(LOCKSTEP_COMPILER) + " -std=c++20 -O3 -DNDEBUG -w -pthread -I'" LOCKSTEP_BENCHMARKS "' -I'" +
+      package + "/include' -I'" + package + "/include/torch/csrc/api/include' '" + source + "' -o '" + built + "' -L'" +
+      libraries + "' '-Wl,--no-as-needed,-rpath," + libraries + "' -ltorch_cpu -ltorch -lc10";
   return std::system(command.c_str()) == 0 ? built : std::string();
 }
 

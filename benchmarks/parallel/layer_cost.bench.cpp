@@ -32,8 +32,8 @@ int train(Policy policy, int steps) {
 /// Instructions that callgrind counts while this program trains that many steps.
 std::optional<double> counted(std::string const& policy, int steps) {
   auto const program = "/proc/" + std::to_string(getpid()) + "/exe";
-  auto const command = "exec valgrind --tool=callgrind --callgrind-out-file=/dev/null $(readlink " + program +
-                       ") --role=train " + policy + " " + std::to_string(steps) + " 2>&1";
+  auto const command = "exec valgrind --tool=callgrind --callgrind-out-file=/dev/null \"$(readlink " + program +
+                       ")\" --role=train " + policy + " " + std::to_string(steps) + " 2>&1";
   std::FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return std::nullopt;
   std::optional<double> instructions;
