@@ -65,7 +65,7 @@ TEST_CASE("gather_tokens: tokens of each sample, with zeros in padding") {
   auto const each = nn::gather_tokens(context, x, one).tokens;
   CHECK(std::vector<float>(each.value.data, each.value.data + 2) == std::vector<float>{2, 11});
 
-  Lists const wrong({{2}, {2}}), fewer({{2}});
+  Lists const wrong({{2}, {2}}), fewer(std::vector<std::vector<std::int32_t>>{{2}});  // g++ takes {{2}} for a Lists too
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::gather_tokens(context, x, wrong.ragged())),
                        doctest::Contains("gather_tokens: row 1 of the batch names token 2"), RowError);
   CHECK_THROWS_AS(static_cast<void>(nn::gather_tokens(context, x, fewer.ragged())), ShapeError);

@@ -56,19 +56,19 @@ struct TrainerSteps {
 
 /// State of training when a checkpoint was made.
 struct Progress {
-  Index steps = 0;                            ///< optimizer steps of the run so far
-  Index effective_batch_size = 0;             ///< samples of an optimizer step; a resumed run must have the same
-  int reproducible = 0;                       ///< shards of a micro-step under parallel::Reproducible, or 0
-  std::uint64_t seed = 0;                     ///< the trainer's
-  nn::Loss<HostSpace> epoch_loss;             ///< of the current epoch so far
-  double seconds = 0;                         ///< of the run so far
-  std::vector<Index> resumed_at;              ///< steps at which the run was resumed, ascending
-  std::vector<EvaluationReport> evaluations;  ///< in order; a saved one lacks large metrics, see to_json
-  data::LoaderState data;                     ///< position in the data from which the run resumes
-  optim::LossScaler::State loss_scale = {};   ///< with float16 activations
-  std::string gemm_algorithms = {};           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
-  TrainerSteps before = {};                   ///< work of the trainer before this fit
-  std::string optimizer = {};                 ///< the optimizer's name(), if it has one
+  Index steps = 0;                                 ///< optimizer steps of the run so far
+  Index effective_batch_size = 0;                  ///< samples of an optimizer step; a resumed run must have the same
+  int reproducible = 0;                            ///< shards of a micro-step under parallel::Reproducible, or 0
+  std::uint64_t seed = 0;                          ///< the trainer's
+  nn::Loss<HostSpace> epoch_loss = {};             ///< of the current epoch so far
+  double seconds = 0;                              ///< of the run so far
+  std::vector<Index> resumed_at = {};              ///< steps at which the run was resumed, ascending
+  std::vector<EvaluationReport> evaluations = {};  ///< in order; a saved one lacks large metrics, see to_json
+  data::LoaderState data = {};                     ///< position in the data from which the run resumes
+  optim::LossScaler::State loss_scale = {};        ///< with float16 activations
+  std::string gemm_algorithms = {};                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  TrainerSteps before = {};                        ///< work of the trainer before this fit
+  std::string optimizer = {};                      ///< the optimizer's name(), if it has one
 
   /// Returns the state as JSON. An evaluation keeps its loss, the value named `best_by`, and the values of metrics that
   /// have at most `max_earlier_values`. The last and the best evaluation also keep those of up to `max_values`: a
