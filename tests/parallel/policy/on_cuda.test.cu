@@ -75,7 +75,7 @@ struct Outcome {
 
 template <class Policy>
 Outcome fit(Policy const& policy, double dropout = 0) {
-  Trainer trainer(nn::InBfloat16(Classifier(dropout)), optim::SGD{.learning_rate = 0.1}, policy, 7);
+  Trainer trainer(nn::InBfloat16{Classifier(dropout)}, optim::SGD{.learning_rate = 0.1}, policy, 7);
   data::InMemoryDataset const all(texts());
   data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{.multiple = 8},
                           {.batch_size = 8 / policy.all_shards()});

@@ -186,7 +186,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
   }
   __syncthreads();
   auto const to = matrix == 0 ? to_first : matrix == 1 ? to_second : to_third;
-  for (auto c = static_cast<int>(threadIdx.x); c < columns && tile + c < width; c += threads_per_block) {
+  for (auto c = static_cast<int>(threadIdx.x); c < columns && tile + c < width;
+       c += static_cast<int>(threads_per_block)) {
     Sum sum = 0;
     for (auto const& of_warp : shared) sum += of_warp.column(c);
     auto* const at = (partial ? partial + (matrix * chunks + chunk) * width : to.data) + tile + c;

@@ -382,7 +382,7 @@ struct FragmentDropout {
   /// key + i * key_step + 2 * n + e. Keys are multiples of 8.
   template <int count, class Function>
   __device__ void for_keys(int query, int query_step, int key, int key_step, Function const& f) const noexcept {
-    std::array<std::uint64_t, count> counters;
+    std::array<std::uint64_t, static_cast<std::size_t>(count)> counters;
     for (int i = 0; i < count; ++i)
       counters[static_cast<std::size_t>(i)] =
           first + static_cast<std::uint64_t>(static_cast<std::uint32_t>(query + i * query_step)) * groups +
