@@ -3,12 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
+#include "larger_error.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
@@ -23,7 +23,7 @@ template <class T>
 double farthest(std::vector<T> const& a, std::vector<T> const& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    most = lockstep_test::larger_error(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return most;
 }
 

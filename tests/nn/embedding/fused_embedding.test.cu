@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -22,6 +21,7 @@
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 
+#include "larger_error.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
@@ -173,7 +173,8 @@ TEST_CASE("plans of other ids in recorded passes: the bits of passes that are qu
     double const bound = (step + 1) * 360.0 * 10 * std::numeric_limits<float>::epsilon();
     double worst = 0;
     for (std::size_t i = 0; i < values.size(); ++i)
-      worst = std::max(worst, std::abs(static_cast<double>(values[i]) - static_cast<double>(expected[i])));
+      worst = lockstep_test::larger_error(worst,
+                                          std::abs(static_cast<double>(values[i]) - static_cast<double>(expected[i])));
     CHECK(worst <= bound);
   }
   CHECK(plain.runs == steps);

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <lockstep/core/float16.hpp>
 
 #include "kernel/values.hpp"
+#include "larger_error.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
@@ -48,7 +48,8 @@ TEST_CASE_TEMPLATE("long products are sums of products, overwritten or added", T
           sum += term, terms += std::abs(term);
         }
         if (write == Write::add) sum *= 2, terms *= 2;  // the overwritten sum is already in memory
-        worst = std::max(worst, std::abs(static_cast<double>(got[static_cast<std::size_t>(i)]) - sum) / terms);
+        worst = lockstep_test::larger_error(
+            worst, std::abs(static_cast<double>(got[static_cast<std::size_t>(i)]) - sum) / terms);
       }
       CHECK(worst <= static_cast<double>(k + 3) * static_cast<double>(std::numeric_limits<Sum>::epsilon()));
     }
