@@ -13,6 +13,7 @@
 #include "kernel/attention_cases.hpp"
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
+#include "larger_error.hpp"
 
 using namespace lockstep;
 using lockstep_test::view;
@@ -271,7 +272,8 @@ TEST_CASE_TEMPLATE("attention: heads that share keys equal heads with equal keys
               exact += static_cast<double>((*parts)[static_cast<std::size_t>(
                   i / narrow * width + (i % narrow / head_width * heads_per_key_head + s) * head_width +
                   i % head_width)]);
-            off = std::max(off, std::abs(static_cast<double>((*sum)[static_cast<std::size_t>(i)]) - exact));
+            off = lockstep_test::larger_error(
+                off, std::abs(static_cast<double>((*sum)[static_cast<std::size_t>(i)]) - exact));
           }
         // Sums of up to 33 numbers below 8 in another order, with as many roundings for each head.
         CHECK(off <= 8 * 33 * static_cast<double>(heads_per_key_head) *

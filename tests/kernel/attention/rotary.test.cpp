@@ -10,6 +10,7 @@
 #include "kernel/attention_cases.hpp"
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
+#include "larger_error.hpp"
 
 using namespace lockstep;
 using lockstep_test::values;
@@ -45,13 +46,14 @@ TEST_CASE_TEMPLATE("each head's channels are rotated by the token's position, an
               static_cast<double>(first + position) * std::pow(base, -static_cast<double>(2 * j) / width);
           auto const left = static_cast<std::size_t>(slot * all + head * width + j), right = left + width / 2;
           double const a = x[left], b = x[right];
-          off = std::max({off, std::abs(y[left] - (a * std::cos(angle) - b * std::sin(angle))),
-                          std::abs(y[right] - (b * std::cos(angle) + a * std::sin(angle)))});
+          off = lockstep_test::larger_error(off, std::abs(y[left] - (a * std::cos(angle) - b * std::sin(angle))));
+          off = lockstep_test::larger_error(off, std::abs(y[right] - (b * std::cos(angle) + a * std::sin(angle))));
         }
       CHECK(off <= 4 * static_cast<double>(std::numeric_limits<T>::epsilon()));
       run(kernel::Rotation::inverse);
       off = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) off = std::max(off, std::abs(static_cast<double>(y[i] - x[i])));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        off = lockstep_test::larger_error(off, std::abs(static_cast<double>(y[i] - x[i])));
       CHECK(off <= 8 * static_cast<double>(std::numeric_limits<T>::epsilon()));
     }
   }

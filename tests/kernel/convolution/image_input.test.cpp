@@ -10,6 +10,7 @@
 #include <lockstep/core/thread_pool.hpp>
 
 #include "kernel/view.hpp"
+#include "larger_error.hpp"
 
 using namespace lockstep;
 using lockstep_test::view;
@@ -39,7 +40,7 @@ TEST_CASE_TEMPLATE("every byte in every channel, for any number of channels and 
         // Four roundings, of two constants, a difference and a product, each relative to terms of at most 1 /
         // deviation.
         double const bound = 4 * static_cast<double>(std::numeric_limits<T>::epsilon()) / deviation[c];
-        worst = std::max(worst, std::abs(static_cast<double>(y[i]) - expected) / bound);
+        worst = lockstep_test::larger_error(worst, std::abs(static_cast<double>(y[i]) - expected) / bound);
       }
       CHECK(worst <= 1);
     }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gemm_cases.hpp"
+#include "larger_error.hpp"
 #include "memory/device.hpp"
 
 using namespace gemm_cases;
@@ -111,8 +112,8 @@ TEST_CASE("products on CUDA of bfloat16 factors are summed in float, and rounded
             double const bound =
                 static_cast<double>(shape.k + 4) * 0x1p-23 * magnitude + 0x1p-8 * (magnitude + std::abs(sum));
             double const error = std::abs(static_cast<double>(static_cast<float>(got[at])) - sum);
-            largest = std::max(largest, error);
-            if (!(error <= bound)) worst = std::max(worst, error / bound);
+            largest = lockstep_test::larger_error(largest, error);
+            if (!(error <= bound)) worst = lockstep_test::larger_error(worst, error / bound);
           }
         CHECK(worst == 0);
         CHECK(largest > 0);  // it is rounded

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +10,7 @@
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
+#include "larger_error.hpp"
 
 using namespace lockstep;
 using lockstep_test::values;
@@ -68,8 +68,10 @@ TEST_CASE_TEMPLATE("rows get length 1, and the gradient is orthogonal to them", 
               100 * unit *
               static_cast<double>((std::abs(static_cast<long double>(dy[at])) + std::abs(n) * terms / length) / length);
           auto const dx = (dy[at] - n * dot / length) / length;
-          worst = std::max(worst, std::abs(static_cast<double>(fresh.y[at] - n)) / (y_bound + 1e-300));
-          worst = std::max(worst, std::abs(static_cast<double>(fresh.dx[at] - dx)) / (dx_bound + 1e-300));
+          worst =
+              lockstep_test::larger_error(worst, std::abs(static_cast<double>(fresh.y[at] - n)) / (y_bound + 1e-300));
+          worst = lockstep_test::larger_error(worst,
+                                              std::abs(static_cast<double>(fresh.dx[at] - dx)) / (dx_bound + 1e-300));
           sums = sums && added.dx[at] == before[at] + fresh.dx[at];
         }
       }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "larger_error.hpp"
 #include "malloc_count.hpp"
 #include "nn/layer_check.hpp"
 
@@ -66,7 +67,7 @@ TEST_CASE("float results equal double's within rounding") {
   REQUIRE(exact.gradients.size() == single.gradients.size());
   double worst = 0;
   for (std::size_t i = 0; i < exact.gradients.size(); ++i)
-    worst = std::max(worst, std::abs(exact.gradients[i] - static_cast<double>(single.gradients[i])));
+    worst = lockstep_test::larger_error(worst, std::abs(exact.gradients[i] - static_cast<double>(single.gradients[i])));
   CHECK(worst <= 800 * 0x1p-24 * scale);
 }
 
