@@ -29,6 +29,7 @@
 #include <lockstep/train/prediction/predictor.hpp>
 
 #include "interop/torch_points.hpp"
+#include "larger_error.hpp"
 #include "launch/ranks.hpp"
 #include "temporary_folder.hpp"
 
@@ -75,7 +76,7 @@ double largest_difference(std::vector<float> const& a, std::vector<float> const&
   double largest = 0;
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i)
-    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    largest = lockstep_test::larger_error(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return largest;
 }
 
