@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <regex.h>
 
 #include <algorithm>
 #include <regex>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,15 +16,33 @@ using namespace lockstep_test;
 
 namespace {
 
-struct Rule {
-  std::regex form;
-  char const* instead;
+/// Extended regular expression of the C library, which finds it in a tenth of the time of std::regex.
+class Form {
+ public:
+  explicit Form(char const* text, int flags = 0) {
+    if (::regcomp(&form_, text, REG_EXTENDED | REG_NOSUB | flags) != 0) throw std::invalid_argument(text);
+  }
+  Form(Form const&) = delete;
+  Form& operator=(Form const&) = delete;
+  ~Form() { ::regfree(&form_); }
+
+  [[nodiscard]] bool is_in(std::string const& line) const {
+    return ::regexec(&form_, line.c_str(), 0, nullptr, 0) == 0;
+  }
+
+ private:
+  ::regex_t form_;
 };
 
-std::vector<Rule> const& rules() {
-  auto const word = [](char const* form) { return std::regex(form, std::regex::icase); };
-  static std::vector<Rule> const all{
-      {std::regex("(^|[.!?:] |\\| |^#+ |^- |^[0-9]+\\. |\\*\\*)(Of|Who|Whoever|What|The same|As which) "),
+struct Rule {
+  Form form;
+  char const* instead;
+};
+Form word(char const* form) { return Form(form, REG_ICASE); }
+
+std::span<Rule const> rules() {
+  static Rule const all[] = {
+      {Form("(^|[.!?:] |\\| |^#+ |^- |^[0-9]+\\. |\\*\\*)(Of|Who|Whoever|What|The same|As which) "),
        "begin with a verb or a noun phrase"},
       {word("\\b(go|goes|going|went|gone) on\\b"), "resume, continue"},
       {word("\\banew\\b"), "again, restart, rebuild"},
@@ -44,9 +65,8 @@ std::vector<Rule> const& rules() {
 }
 
 /// Further rules for titles of tests, which begin with a lower-case letter and name no code.
-std::vector<Rule> const& title_rules() {
-  auto const word = [](char const* form) { return std::regex(form, std::regex::icase); };
-  static std::vector<Rule> const all{
+std::span<Rule const> title_rules() {
+  static Rule const all[] = {
       {word("^(of|who|whoever|whom|what|the same|as which) "), "begin with a noun phrase"},
       {word("\\b(strangers?|guests?)\\b"), "unauthenticated peer, connection"},
       {word("\\briders?\\b"), "piggybacked scalars"},
@@ -60,14 +80,14 @@ Rule const* broken_by(std::string const& line) {
   static std::regex const code("`[^`]*`|\\]\\([^)]*\\)");
   auto const prose = line.find_first_of("`]") == std::string::npos ? line : std::regex_replace(line, code, "`");
   for (auto const& rule : rules())
-    if (std::regex_search(prose, rule.form)) return &rule;
+    if (rule.form.is_in(prose)) return &rule;
   return nullptr;
 }
 
 /// Returns the rule that a title of a test breaks, or null.
 Rule const* broken_by_title(std::string const& title) {
   for (auto const& rule : title_rules())
-    if (std::regex_search(title, rule.form)) return &rule;
+    if (rule.form.is_in(title)) return &rule;
   return broken_by(title);
 }
 
@@ -172,16 +192,17 @@ TEST_CASE("pages are written in plain English") {
 }
 
 TEST_CASE("docstrings are written in plain English") {
-  static std::regex const docstring("///<? ?(@[a-z]+ )?(.*)");
   int docstrings = 0;
   for (auto const& header : library_files()) {
     int number = 0;
     for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
       ++number;
-      std::smatch found;
-      if (!std::regex_search(line, found, docstring)) continue;
+      auto const slashes = line.find("///");
+      if (slashes == std::string::npos) continue;
       ++docstrings;
-      check_prose(header + ":" + std::to_string(number), found[2]);
+      auto text = line.substr(std::min(line.size(), line.find_first_not_of("/< ", slashes)));
+      if (text.starts_with('@')) text.erase(0, std::min(text.size(), text.find(' ') + 1));
+      check_prose(header + ":" + std::to_string(number), text);
     }
   }
   CHECK(docstrings > 1000);
