@@ -6,6 +6,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/combine/zip.hpp>
 
 #include "../../temporary_folder.hpp"
 
@@ -81,6 +82,47 @@ TEST_CASE("blocks are the lines between blank lines, with the number of their fi
   write_file(folder / "blank", "\n \r\n\n");
   CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "blank", {.unit = data::TextUnit::block}),
                        doctest::Contains("holds no line"), DataError);
+}
+
+TEST_CASE("every line is a sample with its number, blank ones included") {
+  TemporaryFolder const folder;
+  write_file(folder / "a",
+             "\xef\xbb\xbf"
+             "\none\r\n\r\n  \ntwo\n\n");
+  for (std::uint64_t const held : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    data::TextLinesDataset const lines(folder / "a", {.max_held_bytes = held, .unit = data::TextUnit::every_line});
+    REQUIRE(lines.size() == 6);
+    std::string all;
+    for (Index i = 0; i < lines.size(); ++i) all += lines.get(i) + "|";
+    CHECK(all == "|one||  |two||");
+    CHECK(lines.name(4) == folder / "a:5");
+  }
+  write_file(folder / "empty", "");
+  CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "empty", {.unit = data::TextUnit::every_line}),
+                       doctest::Contains("holds no line"), DataError);
+}
+
+TEST_CASE("Zip refuses text files that leave out different blank lines") {
+  TemporaryFolder const folder;
+  auto const zip = [&](std::string const& first, std::string const& second, data::TextUnit unit) {
+    write_file(folder / "a", first);
+    write_file(folder / "b", second);
+    return data::Zip{data::TextLinesDataset(folder / "a", {.unit = unit}),
+                     data::TextLinesDataset(folder / "b", {.unit = unit})};
+  };
+  auto const refuses = [&](std::string const& first, std::string const& second, std::string const& why) {
+    CHECK_THROWS_WITH_AS(zip(first, second, data::TextUnit::line), doctest::Contains(why.c_str()), DataError);
+    CHECK(zip(first, second, data::TextUnit::every_line).name(2) == folder / "a:3 with " + (folder / "b:3"));
+  };
+  auto const a = folder / "a", b = folder / "b";
+  refuses("a\n\nb\nc\n", "A\nB\nC\n\n", a + ":2: is blank and left out, but " + b + ":2 is not");
+  refuses("a\nb\nc\n\n", "\nB\nC\nD\n", b + ":1: is blank and left out, but " + a + ":1 is not");
+  refuses("a\n\n\nb\nc\n", "A\n\nB\n\nC\n", a + ":3: is blank and left out, but " + b + ":3 is not");
+  refuses("\nb\nc\n\n", "\nB\nC\nD\n", a + ":4: is blank and left out, but " + b + ":4 is not");
+  CHECK(zip("a\n\nb\n", "A\n \nB\n\n", data::TextUnit::line).size() == 2);  // of equal lines, and at the end
+  CHECK(zip("a\nb\n\nc\n", "A\n\nB\n", data::TextUnit::block).size() == 2);
+  CHECK_THROWS_WITH_AS(zip("a\nb\n\n", "A\n", data::TextUnit::line), doctest::Contains("2 samples and the second 1"),
+                       ConfigError);
 }
 
 TEST_CASE("a line longer than 64 MiB is refused") {

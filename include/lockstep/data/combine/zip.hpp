@@ -24,6 +24,7 @@ struct Zipped {
 /// Pairs sample i of two datasets. If both draw random numbers, stages with equal names draw equal numbers: an image
 /// and its mask are cropped equally.
 /// @throws ConfigError if their lengths differ
+/// @throws DataError for two TextLinesDatasets that leave out different blank lines
 template <Dataset First, Dataset Second>
 class Zip {
   static_assert(detail::RandomAccess<First> && detail::RandomAccess<Second>,
@@ -36,6 +37,7 @@ class Zip {
 
   /// Takes two datasets of equal length.
   Zip(First first, Second second) : first_(std::move(first)), second_(std::move(second)) {
+    if constexpr (requires { first_.expect_pairs(second_); }) first_.expect_pairs(second_);
     if (static_cast<Index>(first_.size()) != static_cast<Index>(second_.size())) {
       throw ConfigError("Zip: the first dataset has " + std::to_string(first_.size()) + " samples and the second " +
                         std::to_string(second_.size()) + "; each sample needs its partner");

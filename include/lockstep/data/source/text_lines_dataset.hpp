@@ -17,8 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Part of a text file that is a sample of a TextLinesDataset.
 enum class TextUnit {
-  line,   ///< a line that is not blank
-  block,  ///< consecutive lines that are not blank: a paragraph, or a sentence with a word in each line (CoNLL)
+  line,        ///< a line that is not blank
+  every_line,  ///< a line, also a blank one: for files whose lines belong together, such as texts and translations
+  block,       ///< consecutive lines that are not blank: a paragraph, or a sentence with a word in each line (CoNLL)
 };
 
 /// Options of TextLinesDataset: memory, encoding and samples.
@@ -31,9 +32,9 @@ struct TextLinesOptions {
   TextUnit unit = TextUnit::line;  ///< what a sample is
 };
 
-/// Reads the lines of a text file that are not blank, or the blocks of lines that blank lines separate. Removes line
-/// ends (LF or CR LF) and a byte order mark. The constructor reads and indexes the file, with eight bytes for each
-/// line, or sixteen for each block. Copies share index and text. Thread-safe.
+/// Reads the lines of a text file, without blank ones by default, or the blocks of lines that blank lines separate.
+/// Removes line ends (LF or CR LF) and a byte order mark. The constructor reads and indexes the file, with eight bytes
+/// for each line, or sixteen for each block. Copies share index and text. Thread-safe.
 /// @throws DataError from the constructor if the file cannot be read, is not text in its encoding, or has no such
 /// line
 /// @throws ConfigError for an unknown encoding
@@ -43,7 +44,7 @@ class TextLinesDataset {
   /// Opens the file and indexes its lines.
   explicit TextLinesDataset(std::string path, TextLinesOptions options = {});
 
-  /// Returns the number of lines that are not blank, or of blocks.
+  /// Returns the number of lines or blocks.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lines_->begins.size()); }
   /// Returns line i of [0, size()) without its end, or the lines of block i with a line feed between two of them.
   [[nodiscard]] std::string get(Index i) const;
@@ -52,6 +53,9 @@ class TextLinesDataset {
   [[nodiscard]] std::string name(Index i) const;
   /// Rejects line i, for a reason that the text has.   @throws DataError "file:line: why"
   [[noreturn]] void refuse(Index i, std::string const& why) const { throw DataError(name(i) + ": " + why); }
+  /// Checks that sample i of both files has the same line number, as a Zip of them needs. Blocks are not checked.
+  /// @throws DataError if one file has a blank line, which is left out, where the other has text
+  void expect_pairs(TextLinesDataset const& other) const;
   /// Returns a hash of the file's content.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_->file.hash(); }
 

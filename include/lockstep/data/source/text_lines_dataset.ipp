@@ -13,7 +13,9 @@ LOCKSTEP_INLINE TextLinesDataset::TextLinesDataset(std::string path, TextLinesOp
     while (auto const line = detail::next_line(window, [&] { lines.file.grow(window); })) {
       ++number;
       bool const is_blank = line->is_blank();
-      if (lines.unit == TextUnit::line) {
+      if (lines.unit == TextUnit::every_line) {
+        lines.begins.push_back(window.offset());
+      } else if (lines.unit == TextUnit::line) {
         is_blank ? lines.blanks.push_back(lines.begins.size()) : lines.begins.push_back(window.offset());
       } else if (!is_blank && !in_block) {
         lines.begins.push_back(window.offset());
@@ -36,7 +38,7 @@ LOCKSTEP_INLINE std::string TextLinesDataset::get(Index i) const {
   auto rest = lines_->file.read(begins[place], end);
   auto line = detail::first_line(rest, 0, true);
   std::string text(line->text);
-  if (lines_->unit == TextUnit::line) return text;
+  if (lines_->unit != TextUnit::block) return text;
   while (rest.remove_prefix(line->bytes), (line = detail::first_line(rest, 0, true)) && !line->is_blank())
     (text += '\n') += line->text;
   return text;
@@ -48,6 +50,21 @@ LOCKSTEP_INLINE std::string TextLinesDataset::name(Index i) const {
   auto const& blanks = lines_->blanks;
   auto const before = std::upper_bound(blanks.begin(), blanks.end(), static_cast<std::size_t>(i)) - blanks.begin();
   return lines_->file.path() + ":" + std::to_string(i + before + 1);
+}
+
+LOCKSTEP_INLINE void TextLinesDataset::expect_pairs(TextLinesDataset const& other) const {
+  if (lines_->unit == TextUnit::block || other.lines_->unit == TextUnit::block) return;
+  auto const &own = lines_->blanks, &theirs = other.lines_->blanks;
+  auto const [a, b] = std::mismatch(own.begin(), own.end(), theirs.begin(), theirs.end());
+  if (a == own.end() && b == theirs.end()) return;
+  bool const is_own = b == theirs.end() || (a != own.end() && *a < *b);
+  auto const before = is_own ? *a : *b;                                       // lines of both files that are paired
+  if (static_cast<Index>(before) >= (is_own ? other : *this).size()) return;  // the other file has no more lines
+  auto const line = ":" + std::to_string(before + static_cast<std::size_t>(a - own.begin()) + 1);
+  throw DataError((is_own ? *this : other).lines_->file.path() + line + ": is blank and left out, but " +
+                  (is_own ? other : *this).lines_->file.path() + line +
+                  " is not, so the lines behind it would have the wrong partners; read both files with the unit "
+                  "data::TextUnit::every_line, or remove this line from both");
 }
 
 }}}  // namespace lockstep::data
