@@ -44,6 +44,20 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
   }
 }
 
+TEST_CASE("a progress bar without a stream shows nothing") {
+  train::ProgressBar bar(nullptr);
+  bar.start({10, 1, 5});
+  bar.step({10, 10, 0, 0.25, 1e-3, 80, 100, 8000});
+  bar.evaluating({1, 2});
+  bar.evaluating({2, 2});
+  bar.evaluation({10, 0, 10, 0.5, {}, 1, true});
+  train::RunRecord record;
+  record.stopped = true;
+  record.unreadable_samples = "one";
+  record.session.unused_parameters = {"head.weight"};
+  bar.finish(record);
+}
+
 TEST_CASE("for a metric with many values the line has the first ones") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);

@@ -16,7 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// and at least one per minute. For one rank only. Does not own `out`.
 class ProgressBar final : public Observer {
  public:
-  /// @param out stream, such as stdout; must outlive it
+  /// @param out stream, such as stdout, which must outlive it; null shows nothing
   explicit ProgressBar(std::FILE* out);
 
   /// Says after which step a resumed run continues.

@@ -5,6 +5,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 LOCKSTEP_COLD_INLINE void ProgressBar::start(StartReport const& report) {
+  if (!out_) return;
   epochs_ = report.epochs;
   steps_ = report.steps;
   drawn_ = 0;
@@ -16,6 +17,7 @@ LOCKSTEP_COLD_INLINE void ProgressBar::start(StartReport const& report) {
 }
 
 LOCKSTEP_INLINE void ProgressBar::step(StepReport const& report) {
+  if (!out_) return;
   auto const tenth = report.step * 10 / std::max<Index>(1, report.steps);
   auto const passed = report.seconds - drawn_;
   bool const due = terminal_ ? passed >= 0.1 || report.step == report.steps : passed >= 60 || tenth > tenths_;
@@ -29,12 +31,14 @@ LOCKSTEP_INLINE void ProgressBar::step(StepReport const& report) {
 }
 
 LOCKSTEP_INLINE void ProgressBar::evaluating(EvaluationProgress const& report) {
+  if (!out_) return;
   if (!evaluation_) evaluation_.emplace(out_);
   if (report.done == 1) evaluation_->begin("evaluating", report.steps);
   evaluation_->add(1);
 }
 
 LOCKSTEP_COLD_INLINE void ProgressBar::evaluation(EvaluationReport const& report) {
+  if (!out_) return;
   evaluation_.reset();
   std::fprintf(out_, "%sepoch %td/%td: %s\n", terminal_ ? "\r\x1b[K" : "", report.epoch + 1, epochs_,
                describe(report).c_str());
@@ -42,6 +46,7 @@ LOCKSTEP_COLD_INLINE void ProgressBar::evaluation(EvaluationReport const& report
 }
 
 LOCKSTEP_COLD_INLINE void ProgressBar::finish(RunRecord const& record) {
+  if (!out_) return;
   Index best_epoch = 0;  // counted from 1; includes epochs before a resume
   for (auto const& each : record.evaluations)
     if (each.best) best_epoch = each.epoch + 1;
