@@ -53,23 +53,31 @@ std::vector<double> log_shares(Predictor& predictor, Pair const& pair) {
   return out;
 }
 
-/// The best of all hypotheses, by enumeration.
+/// All hypotheses, by enumeration.
 void enumerate(Predictor& predictor, Pair pair, double log_probability, BeamSearchOptions const& options,
-               Hypothesis& best) {
+               std::vector<Hypothesis>& all) {
   auto const length = std::ssize(pair.tokens);  // length of the hypothesis with one token more
   auto const shares = log_shares(predictor, pair);
   for (std::int32_t token = 0; token < target_tokens; ++token) {
+    if (std::count(options.suppressed.begin(), options.suppressed.end(), token) > 0) continue;
     auto const sum = log_probability + shares[static_cast<std::size_t>(token)];
     auto longer = pair;
     if (token != end_token) longer.tokens.push_back(token);
     if (token != end_token && length < options.max_length) {
-      enumerate(predictor, longer, sum, options, best);
+      enumerate(predictor, longer, sum, options, all);
       continue;
     }
     auto const score = sum / std::pow(static_cast<double>(length), options.length_penalty);
-    if (best.score >= score) continue;
-    best = {{longer.tokens.begin() + 1, longer.tokens.end()}, sum, score, token == end_token};
+    all.push_back({{longer.tokens.begin() + 1, longer.tokens.end()}, sum, score, token == end_token});
   }
+}
+
+/// All hypotheses, best first.
+std::vector<Hypothesis> enumerated(Predictor& predictor, Pair const& pair, BeamSearchOptions const& options) {
+  std::vector<Hypothesis> all;
+  enumerate(predictor, pair, 0, options, all);
+  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
+  return all;
 }
 
 }  // namespace
@@ -83,8 +91,7 @@ TEST_CASE("a beam of all hypotheses finds the best by enumeration, padded and ra
     auto const padded = train::beam_search(search, batch(pairs(), data::PadCollate{}).batch(), options, next);
     REQUIRE(found.size() == pairs().size());
     for (std::size_t i = 0; i < found.size(); ++i) {
-      Hypothesis best{.score = -HUGE_VAL};
-      enumerate(whole, pairs()[i], 0, options, best);
+      auto const best = enumerated(whole, pairs()[i], options).front();
       CAPTURE(i);
       CHECK(found[i].tokens == best.tokens);
       CHECK(found[i].ended == best.ended);
@@ -105,8 +112,7 @@ TEST_CASE("without a length penalty a sufficiently wide beam finds the best, and
     BeamSearchOptions const options{.beam = beam, .length_penalty = 0, .max_length = 5, .end = end_token};
     auto const found = train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), options, next);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      Hypothesis best{.score = -HUGE_VAL};
-      enumerate(whole, pairs()[i], 0, options, best);
+      auto const best = enumerated(whole, pairs()[i], options).front();
       CHECK(found[i].score <= best.score * (1 - 1e-6));  // the score is negative
       if (beam >= 40) CHECK(found[i].tokens == best.tokens);
       Pair read = pairs()[i];  // its log probability is its tokens'
@@ -143,6 +149,41 @@ TEST_CASE("a beam of one writes the most likely token each time, and rows are in
   }
 }
 
+TEST_CASE("the n-best list of a beam of all hypotheses has all of them, best first, without suppressed tokens") {
+  auto search = predictor(), whole = predictor();
+  for (auto const& suppressed : {std::vector<std::int32_t>{}, {3}, {0, 1, 77, -1}, {end_token}}) {
+    BeamSearchOptions options{
+        .beam = 400, .length_penalty = 0.7, .max_length = 4, .end = end_token, .suppressed = suppressed};
+    auto const prompts = batch(pairs(), data::RaggedCollate{});
+    auto found = train::beam_search_n_best(search, prompts.batch(), options, next);
+    REQUIRE(found.size() == pairs().size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      auto all = enumerated(whole, pairs()[i], options);
+      REQUIRE(found[i].size() == all.size());
+      for (std::size_t k = 0; k < all.size(); ++k)
+        CHECK(found[i][k].score == doctest::Approx(all[k].score).epsilon(1e-6));
+      for (auto* const list : {&found[i], &all})  // scores may be equal
+        std::sort(list->begin(), list->end(), [](auto const& a, auto const& b) { return a.tokens < b.tokens; });
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        CHECK(found[i][k].tokens == all[k].tokens);
+        CHECK(found[i][k].ended == all[k].ended);
+        CHECK(found[i][k].score == doctest::Approx(all[k].score).epsilon(1e-6));
+      }
+    }
+    options.beam = 3;
+    auto const three = train::beam_search_n_best(search, prompts.batch(), options, next);
+    auto const one = train::beam_search(search, prompts.batch(), options, next);
+    for (std::size_t i = 0; i < three.size(); ++i) {
+      CHECK(three[i].size() == 3);
+      CHECK(three[i][0].tokens == one[i].tokens);
+      CHECK(three[i][0].score == one[i].score);
+      CHECK(three[i][1].score >= three[i][2].score);
+      CHECK(three[i][0].score >= three[i][1].score);
+    }
+  }
+  CHECK(train::beam_search_n_best(search, batch(std::vector<Pair>{}, data::RaggedCollate{}).batch(), {}, next).empty());
+}
+
 TEST_CASE("longer prompts of one length are continued") {
   auto search = predictor();
   BeamSearchOptions const options{.beam = 3, .max_length = 4, .end = end_token};
@@ -167,6 +208,7 @@ TEST_CASE("empty batches, options out of range, and non-finite logits") {
   refuses({.max_length = 0}, "max_length is 0");
   refuses({.length_penalty = -1}, "length_penalty is -1");
   refuses({.end = -1}, "end is -1");
+  refuses({.suppressed = {0, 1, 2, 3}}, "suppressed has all tokens");
   std::vector<float> const broken(static_cast<std::size_t>(search.layout().size()), std::nanf(""));
   search.set(std::span(broken));
   CHECK_THROWS_WITH_AS(

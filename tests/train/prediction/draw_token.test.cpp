@@ -62,6 +62,18 @@ TEST_CASE("the first of equally likely tokens has precedence, and impossible one
   CHECK(train::draw_token(view, 0, 0.999999) == 1);
 }
 
+TEST_CASE("suppressed tokens are not drawn, and the others keep their ratios") {
+  CHECK(drawn(0, {.suppressed = {1}}) == 3);
+  CHECK(drawn(0.49, {.suppressed = {1}}) == 3);  // 0.3 / 0.6
+  CHECK(drawn(0.51, {.suppressed = {1}}) == 2);
+  CHECK(drawn(0.999999, {.suppressed = {1, 0, 4, -1}}) == 2);
+  CHECK(drawn(0.999999, {.top_k = 1, .suppressed = {1}}) == 3);
+  CHECK(drawn(0.999999, {.top_p = 0.49, .suppressed = {1}}) == 3);
+  CHECK(drawn(0.999999, {.temperature = 0, .suppressed = {1}}) == 3);
+  CHECK_THROWS_WITH_AS(drawn(0, {.suppressed = {0, 1, 2, 3}}), doctest::Contains("all tokens are suppressed"),
+                       DataError);
+}
+
 TEST_CASE("options out of range and NaN are errors") {
   CHECK_THROWS_WITH_AS(drawn(0, {.temperature = -1}),
                        "draw_token: temperature -1, top_k 0, top_p 1; the first two must be at least 0, and "

@@ -18,10 +18,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Options of beam_search: hypotheses, lengths, tokens.
 struct BeamSearchOptions {
-  Index beam = 4;             ///< hypotheses kept per sample; 1 is greedy decoding
-  double length_penalty = 1;  ///< log probabilities are divided by length^length_penalty; 0 for none
-  Index max_length = 64;      ///< largest number of tokens of a hypothesis, end token included
-  std::int32_t end = 2;       ///< token that ends a hypothesis
+  Index beam = 4;                             ///< hypotheses kept per sample; 1 is greedy decoding
+  double length_penalty = 1;                  ///< log probabilities are divided by length^length_penalty; 0 for none
+  Index max_length = 64;                      ///< largest number of tokens of a hypothesis, end token included
+  std::int32_t end = 2;                       ///< token that ends a hypothesis
+  std::vector<std::int32_t> suppressed = {};  ///< tokens that no hypothesis has, such as data::Vocabulary::padding
 
   /// Checks the options.   @throws ConfigError if a value is out of range
   void check() const;
@@ -50,7 +51,8 @@ class Beams {
 
   [[nodiscard]] std::vector<Beam> const& live() const noexcept { return live_; }
   [[nodiscard]] bool done() const noexcept { return live_.empty(); }
-  [[nodiscard]] Hypothesis const& best() const noexcept { return finished_.front(); }
+  /// Returns the hypotheses, best first.   @pre done()
+  [[nodiscard]] std::vector<Hypothesis> const& finished() const noexcept { return finished_; }
 
   /// Numbers the beams' rows in the next prediction, beginning with `first`.
   void renumber(Index first) noexcept;
@@ -70,6 +72,7 @@ class Beams {
         return "beam search: the model predicts logits that are not finite; load parameters of a run that converged";
       });
       for (Index c = 0; c < classes; ++c) {
+        if (is_suppressed(c)) continue;
         Candidate const next{base + static_cast<double>(row[c]), b, static_cast<std::int32_t>(c)};
         if (std::ssize(best) == most && !(next.log_probability > best.back().log_probability)) continue;
         auto const at = std::find_if(best.begin(), best.end(),
@@ -88,6 +91,10 @@ class Beams {
     std::int32_t token;
   };
 
+  [[nodiscard]] bool is_suppressed(Index token) const noexcept {
+    auto const& all = options_->suppressed;
+    return std::find(all.begin(), all.end(), token) != all.end();
+  }
   void take(std::vector<Candidate> const& candidates);
   void finish(std::vector<std::int32_t> const& tokens, double log_probability, Index length, bool ended);
   [[nodiscard]] double score(double log_probability, Index length) const;
@@ -97,23 +104,12 @@ class Beams {
   std::vector<Hypothesis> finished_;  // best first
 };
 
-}  // namespace detail
-
-/// Returns the best hypothesis for each row of a batch by beam search. A beam of 1 gives greedy decoding.
-/// The encoder of a model with `nn::encode_once` runs once per sample, and beams share its memory. A sample is done at
-/// max_length, or once `beam` hypotheses have ended and no unfinished one has a better score at its length. A beam at
-/// least as large as the number of hypotheses makes the search exhaustive.
-/// @param prompts a batch of sequences of equal length, such as the begin token, with the encoder's input
-/// @param next next(tokens) takes a std::vector<std::int32_t> and returns an object, such as a data::Collated. Its
-/// batch() has one row of one token for each element; the encoder's columns may be empty.
-/// @throws ConfigError if an option is out of range, or the model does not predict token by token
-/// @throws DataError if the model predicts logits that are not finite
-/// @determinism bitwise; a row's result does not depend on the other rows, except with a BLAS
+/// Searches for hypotheses for each row of a batch. Returns beams that are done.
 template <class Model, class Batch, class Next>
-[[nodiscard]] std::vector<Hypothesis> beam_search(Predictor<Model>& predictor, Batch const& prompts,
-                                                  BeamSearchOptions const& options, Next const& next) {
+[[nodiscard]] std::vector<Beams> search_beams(Predictor<Model>& predictor, Batch const& prompts,
+                                              BeamSearchOptions const& options, Next const& next) {
   options.check();
-  std::vector<detail::Beams> samples;
+  std::vector<Beams> samples;
   for (Index row = 0; row < prompts.rows(); ++row) samples.emplace_back(options, row);
   // Extends all beams that are not done. Returns the row that each of them continues, and its token.
   auto const extend = [&](auto const& prediction) {
@@ -140,16 +136,49 @@ template <class Model, class Batch, class Next>
     }
     return chosen;
   };
-  if (samples.empty()) return {};
+  if (samples.empty()) return samples;
   auto chosen = extend(predictor.begin(prompts));
   while (!chosen.first.empty()) {
     predictor.select(chosen.first);
     auto const tokens = next(std::as_const(chosen.second));
     chosen = extend(predictor.next(tokens.batch()));
   }
+  return samples;
+}
+
+}  // namespace detail
+
+/// Returns the best hypothesis for each row of a batch by beam search. A beam of 1 gives greedy decoding.
+/// The encoder of a model with `nn::encode_once` runs once per sample, and beams share its memory. A sample is done at
+/// max_length, or once `beam` hypotheses have ended and no unfinished one has a better score at its length. A beam at
+/// least as large as the number of hypotheses makes the search exhaustive.
+/// @param prompts a batch of sequences of equal length, such as the begin token, with the encoder's input
+/// @param next next(tokens) takes a std::vector<std::int32_t> and returns an object, such as a data::Collated. Its
+/// batch() has one row of one token for each element; the encoder's columns may be empty.
+/// @throws ConfigError if an option is out of range, all tokens are suppressed, or the model does not predict token by
+/// token
+/// @throws DataError if the model predicts logits that are not finite
+/// @determinism bitwise; a row's result does not depend on the other rows, except with a BLAS
+template <class Model, class Batch, class Next>
+[[nodiscard]] std::vector<Hypothesis> beam_search(Predictor<Model>& predictor, Batch const& prompts,
+                                                  BeamSearchOptions const& options, Next const& next) {
   std::vector<Hypothesis> out;
-  out.reserve(samples.size());
-  for (auto const& sample : samples) out.push_back(sample.best());
+  for (auto const& sample : detail::search_beams(predictor, prompts, options, next))
+    out.push_back(sample.finished().front());
+  return out;
+}
+
+/// Returns up to `beam` hypotheses for each row of a batch, best first: the n-best list of the search that
+/// `beam_search` makes. No two of a list have equal tokens. A list is shorter only if fewer hypotheses exist.
+/// @param prompts, next as for `beam_search`
+/// @throws all that beam_search throws
+/// @determinism as beam_search
+template <class Model, class Batch, class Next>
+[[nodiscard]] std::vector<std::vector<Hypothesis>> beam_search_n_best(Predictor<Model>& predictor, Batch const& prompts,
+                                                                      BeamSearchOptions const& options,
+                                                                      Next const& next) {
+  std::vector<std::vector<Hypothesis>> out;
+  for (auto const& sample : detail::search_beams(predictor, prompts, options, next)) out.push_back(sample.finished());
   return out;
 }
 

@@ -25,6 +25,8 @@ LOCKSTEP_INLINE void Beams::renumber(Index first) noexcept {
 }
 
 LOCKSTEP_INLINE void Beams::take(std::vector<Candidate> const& candidates) {
+  expect<ConfigError>(!candidates.empty(),
+                      [] { return std::string("beam search: suppressed has all tokens; leave out at least the end"); });
   std::vector<Beam> next;
   auto const length = std::ssize(live_.front().tokens) + 1;
   for (std::size_t rank = 0; rank < candidates.size() && std::ssize(next) < options_->beam; ++rank) {

@@ -22,6 +22,7 @@ struct DrawOptions {
   double temperature = 1;  ///< divides the logits: below 1, unlikely tokens are drawn less often; 0: the most likely
   Index top_k = 0;         ///< draws among this many of the most likely tokens; 0: among all
   double top_p = 1;        ///< then among the fewest most likely tokens whose probabilities sum up to this share
+  std::vector<std::int32_t> suppressed = {};  ///< tokens that are never drawn, such as data::Vocabulary::padding
 
   /// Checks the options.   @throws ConfigError for an option out of range
   void check() const {
@@ -32,13 +33,13 @@ struct DrawOptions {
   }
 };
 
-/// Draws a token id by the logits of a row, as Hugging Face's generate with do_sample: temperature, top_k, top_p, in
-/// this order. The first of equally likely tokens has precedence.
+/// Draws a token id by the logits of a row, as Hugging Face's generate with do_sample: suppressed tokens,
+/// temperature, top_k, top_p, in this order. The first of equally likely tokens has precedence.
 /// @param row a row of a Variable on the host, or a slot of a Sequence
 /// @param random a uniform number in [0, 1), such as lockstep::uniform(philox, k)
 /// @determinism depends on its arguments only
 /// @throws ShapeError if the prediction has no such row; ConfigError for an option out of range; DataError if a logit
-/// is not a number
+/// is not a number, or no token can be drawn
 template <class Prediction>
 [[nodiscard]] std::int32_t draw_token(Prediction const& prediction, Index row, double random,
                                       DrawOptions const& options = {}) {
@@ -49,6 +50,8 @@ template <class Prediction>
     if (std::isnan(share[i]) || share[i] == HUGE_VAL)
       throw DataError("draw_token: the logit of token " + std::to_string(i) + " is " + shortest(share[i]) +
                       "; look for NaN in the parameters");
+  for (auto const token : options.suppressed)
+    if (token >= 0 && token < std::ssize(share)) share[static_cast<std::size_t>(token)] = -HUGE_VAL;
   std::vector<std::int32_t> order(share.size());
   std::iota(order.begin(), order.end(), 0);
   auto const before = [&](std::int32_t a, std::int32_t b) {
@@ -59,6 +62,9 @@ template <class Prediction>
   if (options.temperature == 0) kept = 1;
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), before);
   double const largest = share[static_cast<std::size_t>(order[0])];
+  expect<DataError>(largest > -HUGE_VAL, [] {
+    return std::string("draw_token: all tokens are suppressed or have the logit -inf; suppress fewer tokens");
+  });
   std::vector<double> weights(kept);
   for (std::size_t i = 0; i < kept; ++i)
     weights[i] = i == 0 ? 1 : std::exp((share[static_cast<std::size_t>(order[i])] - largest) / options.temperature);
