@@ -47,9 +47,12 @@ class ParameterLayout {
   /// @throws ConfigError if two have equal names, one has an empty name, or one is visited twice
   template <class Model>
   [[nodiscard]] static ParameterLayout of(Model& model) {
+    static_assert(!std::is_const_v<Model>,
+                  "Lockstep: ParameterLayout::of writes offsets into the parameters of the model, which is const here; "
+                  "pass a copy: auto own = model");
     ParameterLayout layout;
     Found found;
-    layout.collect("", model, found);
+    if constexpr (!std::is_const_v<Model>) layout.collect("", model, found);
     layout.assign_offsets(found);
     return layout;
   }

@@ -4,6 +4,7 @@
 // CASE no_layer: Lockstep: visit calls each(name, child) with a child that is no layer
 // CASE temporary: Lockstep: visit calls each(name, child) with a temporary object or a number
 // CASE const_visit: Lockstep: visit calls each(name, child) with a const child
+// CASE const_model: Lockstep: ParameterLayout::of writes offsets into the parameters of the model, which is const here
 #include <vector>
 
 #include <lockstep/nn/autograd/context.hpp>
@@ -44,6 +45,10 @@ nn::InBfloat16<Model> model{Model{}};
 #endif
 
 nn::ParameterLayout layout() {
+#if defined(CASE_const_model)
+  Model const own;
+#else
   Model own;
+#endif
   return nn::ParameterLayout::of(own);
 }
