@@ -82,6 +82,18 @@ TEST_CASE("gradients of images, videos and time series and of their factors") {
   CHECK(image.ok());
 }
 
+TEST_CASE("a reshaped side is multiplied by one factor per row") {
+  auto const weighted = [](auto& context, auto const& layer, auto x) {
+    auto const rows = x.extent(0), width = x.extent(1);
+    auto const gate = nn::sigmoid(context, layer.forward(context, x));  // [rows, 1]
+    return nn::multiply(context, x.reshape(lockstep::Extents<3>{rows, width, 1}), gate)
+        .reshape(lockstep::Extents<2>{rows, width});
+  };
+  auto const result = space_check::trial<double>(nn::Linear(5, 1), lockstep::Extents<2>{7, 5}, weighted).check();
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
 TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   Batch const batch{.rows = 5, .length = 31, .lengths = {31, 1, 0, 7, 30}};
   for (int threads : {1, 2, 4}) {
@@ -93,6 +105,9 @@ TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal va
 
 TEST_CASE("shapes that differ are refused with both sides") {
   CHECK(refusal(nn::Linear(5, 3), 5, gated) == "multiply: the sides are [4, 5] and [4, 3]; their shapes must be equal");
+  CHECK(refusal(nn::Linear(5, 1), 5, gated) ==
+        "multiply: the sides are [4, 5] and [4, 1]; their shapes must be equal; to apply one number to each row, "
+        "reshape the first side to [4, 5, 1]");
   CHECK(refusal(nn::Linear(5, 3), 5, excited) ==
         "multiply: the factors are [2, 3] of [2, 5], the rows and channels of x; the two must be equal");
 }

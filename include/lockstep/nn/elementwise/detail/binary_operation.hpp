@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -39,8 +40,13 @@ class BinaryOperation {
 
   [[nodiscard]] static Variable output_of(Context& context, char const* name, Variable const& x, Variable const& y) {
     expect<ShapeError>(x.value.extent == y.value.extent, [&] {
-      return std::string(name) + ": the sides are " + to_string(x.value.extent) + " and " + to_string(y.value.extent) +
-             "; their shapes must be equal";
+      auto message = std::string(name) + ": the sides are " + to_string(x.value.extent) + " and " +
+                     to_string(y.value.extent) + "; their shapes must be equal";
+      if constexpr (Rank == 2 && !std::is_same_v<Rule, kernel::Minus>)
+        if (y.extent(0) == x.extent(0) && y.extent(1) == 1)
+          message += "; to apply one number to each row, reshape the first side to " +
+                     to_string(Extents<3>{x.extent(0), x.extent(1), 1});
+      return message;
     });
     return context.template variable<Rank>(x.value.extent);
   }
