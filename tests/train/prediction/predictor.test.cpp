@@ -572,7 +572,9 @@ TEST_CASE("layers without token-by-token decoding are refused, and decoding does
 
   static_cast<void>(begin(three));
   refuses(
-      ShapeError(""), [&] { return next(batch_of(1, 3, 5)); }, "takes one token of each sequence, and the batch has 2");
+      ShapeError(""), [&] { return next(batch_of(1, 3, 5)); },
+      "takes one token of each sequence, and the batch has 2; call Predictor::begin with all of them, and an encoder "
+      "of other sequences inside nn::encode_once");
   refuses(
       ConfigError(""), [&] { return next(one); }, "call begin first, and again after an error");
   static_cast<void>(begin(three));

@@ -254,11 +254,13 @@ class DecodingCache {
       expect<ShapeError>(layout.tokens(row) == layout.length, [&] {
         return "sequences that are predicted token by token must be equally long, but sequence " + std::to_string(row) +
                " of the batch has " + std::to_string(layout.tokens(row)) + " tokens and not " +
-               std::to_string(layout.length) + "; give sequences of one length, or one sequence at a time";
+               std::to_string(layout.length) +
+               "; give sequences of one length, or one sequence at a time, and call an encoder of other sequences " +
+               "inside nn::encode_once";
       });
     expect<ShapeError>(cached_ == 0 || layout.length == 1, [&] {
       return "Predictor::next takes one token of each sequence, and the batch has " + std::to_string(layout.length) +
-             "; call Predictor::begin with all of them";
+             "; call Predictor::begin with all of them, and an encoder of other sequences inside nn::encode_once";
     });
   }
 
