@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include <lockstep/core/clock.hpp>
+#include <sized.hpp>
 
 namespace lockstep_bench {
 
@@ -87,7 +88,7 @@ struct Probe {
 
  private:
   static constexpr int window = 200;
-  static constexpr int exchanges = 100 * window;
+  static constexpr int exchanges = static_cast<int>(sized(100, 10)) * window;
 };
 
 }  // namespace lockstep_bench
