@@ -9,7 +9,10 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -102,6 +105,33 @@ TEST_CASE("on GPUs, too, DataParallel and DistributedDataParallel are bit-identi
   CHECK(ddp.buffers == dp.buffers);
   CHECK(ddp.record.session.buckets.size() > 1);
   CHECK(ddp.record.session.unused_parameters == std::vector<std::string>{"unused.weight", "unused.bias"});
+}
+
+TEST_CASE("replicas on GPUs draw different random numbers, in predict and in loss") {
+  if (!has_gpu()) return;
+  std::mutex mutex;
+  std::set<float> drawn;
+  auto const draw = [&](auto const& like) {
+    auto const number = torch::rand({1}, like.options()).template item<float>();
+    std::scoped_lock const lock(mutex);
+    drawn.insert(number);
+  };
+  auto const drawing_predict = [&](Net& net, auto const& batch) {
+    using Numbers = TensorView<float const, 2, CudaSpace>;
+    if constexpr (std::is_same_v<decltype(batch.positions()), TensorView<Index const, 1, CudaSpace>>)
+      CHECK(interop::tensor_of(Numbers(nullptr, {0, 3})).sizes() == torch::IntArrayRef({0, 3}));
+    auto const logits = predict(net, batch);
+    if (net.is_training()) draw(logits.detach());
+    return logits;
+  };
+  auto const drawing_loss = [&](torch::Tensor const& logits, auto const& batch) {
+    if (logits.requires_grad()) draw(logits.detach());
+    return loss_of(logits, batch);
+  };
+  auto const own = interop::Torch{[] { return std::make_shared<Net>(false); }, drawing_predict, drawing_loss};
+  fit_model(OnCuda{parallel::DataParallel{.devices = 2}}, own, 11, {.epochs = 2});
+  // Passes: 2 epochs of 2 steps on 2 devices. Each draws twice. Passes before the first step repeat numbers.
+  CHECK(drawn.size() >= 2 * 2 * 2 * 2);
 }
 
 TEST_CASE("devices without samples in a step, and Reproducible, work with a torch module on GPUs") {

@@ -193,7 +193,8 @@ class Torch {
     detail::TorchPass<typename Context::Space> const pass(context.stream(), training);
     auto& replica = replica_of(context);
     if (training && batch.rows() == 0) return MetricPrediction{};
-    auto const seeded = seed(context, batch);
+    if (training && random_ == TorchRandom::seeded) replica.first_position = first_of(batch);
+    auto const seeded = seed(context, replica);
     auto& module = static_cast<Module&>(replica.begin(training));
     auto predicted = std::invoke(predict_, module, batch);
     replica.end();
@@ -216,8 +217,10 @@ class Torch {
     using Space = typename Context::Space;
     auto const training = context.recording();
     detail::TorchPass<Space> const pass(context.stream(), training);
-    if (training && batch.rows() == 0) return loss_of(context, TorchLoss(torch::zeros({1}), 0));
-    auto const seeded = seed(context, batch);
+    if (training && batch.rows() == 0)
+      return loss_of(context, TorchLoss(torch::zeros({1}, detail::TorchPlace<Space>::device()), 0));
+    auto& replica = replica_of(context);
+    auto const seeded = seed(context, replica);
     auto const& predicted = [&]() -> auto const& {
       if constexpr (std::is_same_v<Prediction, TorchPrediction>)
         return prediction.tensor;
@@ -237,7 +240,6 @@ class Torch {
           "interop::Torch: the loss has " + std::to_string(loss.sum.numel()) +
           " elements; return one sum over the batch, for instance by torch::Reduction::Sum, and its weight");
     if (training) {
-      auto& replica = replica_of(context);
       replica.set_loss(context, loss.sum);
       auto const end = context.template variable<1>({1});
       context.on_backward(end, std::tuple{}, [&replica](Context& c) { replica.backward(c); });
@@ -273,18 +275,18 @@ class Torch {
       return nn::LossOf<Context>::of(context, sum, weight);
     }
   }
-  /// Seeds torch differently for every operation, pass and rank, by the first sample's position in the epoch. On a
-  /// device it waits for the batch, to read the position.
-  template <class Context, class Batch>
-  [[nodiscard]] std::optional<detail::SeededGenerators> seed(Context& context, Batch const& batch) const {
+  /// Seeds torch differently for every operation, pass and rank, by the first sample's position in the epoch.
+  template <class Context, class Replica>
+  [[nodiscard]] std::optional<detail::SeededGenerators> seed(Context& context, Replica const& replica) const {
     if (random_ == TorchRandom::as_is || !context.recording()) return std::nullopt;
     auto const key = context.parts().random.next_on_host();
     return std::optional<detail::SeededGenerators>(std::in_place, detail::TorchPlace<typename Context::Space>::device(),
-                                                   mix(key, static_cast<std::uint64_t>(first_of(batch))));
+                                                   mix(key, static_cast<std::uint64_t>(replica.first_position)));
   }
+  /// Returns the first sample's position in the epoch. On a device it waits for the stream.
   template <class Batch>
   static Index first_of(Batch const& batch) {
-    if constexpr (requires { batch.positions()(Index{0}); })
+    if constexpr (requires { tensor_of(batch.positions()); })
       return tensor_of(batch.positions())[0].template item<Index>();
     else
       return 0;
