@@ -186,3 +186,11 @@ TEST_CASE("a module that was on a GPU has its learned values afterwards, and cou
   auto const kept = net->head->weight.cpu();
   CHECK(std::equal(values.begin(), values.end(), kept.data_ptr<float>()));
 }
+
+#if defined(LOCKSTEP_CUDA_EMULATION)
+TEST_CASE("torch may remember another device than the thread's current one") {
+  c10::cuda::target_device = 1;
+  CHECK(fit(OnCuda{parallel::SingleDevice{}}, 12, false, {.epochs = 1}).record.steps == 4);
+  CHECK(c10::cuda::target_device == -1);
+}
+#endif

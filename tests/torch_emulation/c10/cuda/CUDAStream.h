@@ -21,7 +21,12 @@ struct CUDAStream {
 };
 inline thread_local CUDAStream current_stream{nullptr};
 
-inline CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex) { return {stream}; }
+inline CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device) {
+  int its_device = 0;
+  cudaGetDevice(&its_device);
+  if (device != its_device) throw std::logic_error("torch would take the stream for one of another device");
+  return {stream};
+}
 inline CUDAStream getCurrentCUDAStream() { return current_stream; }
 
 }  // namespace c10::cuda
