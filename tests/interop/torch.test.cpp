@@ -382,6 +382,48 @@ TEST_CASE("a module that cannot be cloned is trained in place, by one replica at
   CHECK_THROWS_AS(two.fit(batches), ConfigError);
 }
 
+TEST_CASE("a module that was trained in place keeps no hooks, although its graph is still in use") {
+  auto const net = std::make_shared<Net>(true);
+  auto const of_user = net->head(torch::ones({1, 24})).sum();  // has an accumulator that is older than the replica's
+  of_user.backward({}, true);
+  net->unused->weight.mutable_grad() = torch::ones({3, 5});
+  torch::Tensor of_trainer;
+  auto const keeping_predict = [&](Net& module, auto const& batch) {
+    auto const logits = predict(module, batch);
+    if (module.is_training()) of_trainer = logits;
+    return logits;
+  };
+  auto const accumulator = [&] { return torch::autograd::impl::grad_accumulator(net->head->weight); };
+  auto const before = accumulator();
+  {
+    Trainer trainer{interop::Torch{net, keeping_predict, loss_of}, optim::SGD{.learning_rate = 0.1},
+                    parallel::SingleDevice{.threads = 1}};
+    auto batches = loader(11);
+    trainer.fit(batches, {.epochs = 1});
+    CHECK(accumulator() != before);
+    CHECK(accumulator()->post_hooks().size() == 1);
+    CHECK(before->post_hooks().empty());
+    CHECK_FALSE(net->head->weight.grad().defined());
+    CHECK_FALSE(net->unused->weight.grad().defined());
+  }
+  REQUIRE(of_trainer.defined());
+  auto const in_graph = of_trainer.grad_fn()->next_edge(2).function->next_edge(0).function;  // of the transposed weight
+  CHECK(in_graph->post_hooks().empty());
+  CHECK(accumulator() != in_graph);
+  CHECK(accumulator()->post_hooks().empty());
+}
+
+TEST_CASE("a module may have a parameter without elements") {
+  struct WithEmpty : Net {
+    torch::Tensor none{register_parameter("none", torch::zeros({0, 2}))};
+    torch::Tensor forward(torch::Tensor const& x) { return Net::forward(torch::cat({x, none})); }
+  };
+  Trainer trainer{interop::Torch{[] { return std::make_shared<WithEmpty>(); }, predict, loss_of},
+                  optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  auto batches = loader(11);
+  CHECK(trainer.fit(batches, {.epochs = 1}).steps == 4);
+}
+
 TEST_CASE("a module that can be cloned is unchanged; module holders are accepted, too") {
   torch::manual_seed(2);
   torch::nn::Sequential net(torch::nn::Linear(2, 8), torch::nn::Functional(torch::relu), torch::nn::Linear(8, 2));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/data/collate/collated.hpp>
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
@@ -25,6 +26,7 @@
 #include <lockstep/parallel/policy/on_cuda.hpp>
 #include <lockstep/parallel/policy/reproducible.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 
 #include "interop/torch_points.hpp"
@@ -185,6 +187,24 @@ TEST_CASE("a module that was on a GPU has its learned values afterwards, and cou
   }
   auto const kept = net->head->weight.cpu();
   CHECK(std::equal(values.begin(), values.end(), kept.data_ptr<float>()));
+}
+
+TEST_CASE("a module that is trained in place on a GPU gets the values of work that is still queued") {
+  if (!has_gpu()) return;
+  auto const net = std::make_shared<Net>(false);
+  auto mine = interop::Torch{net, predict, loss_of};
+  auto const layout = nn::ParameterLayout::of(mine);
+  data::Collated const batch{data::PadCollate{}, points(9)};
+  {
+    parallel::Replica<decltype(mine), CudaSpace> replica(mine, layout, {});
+    std::vector<float> start(static_cast<std::size_t>(layout.size()));
+    nn::initialize(layout, 0, start.data());
+    replica.set_values(start);
+    replica.run(batch.batch(), {.key = 1});
+    CHECK(net->head->weight.abs().max().item<float>() > 0);
+    replica.device().zero(replica.value_data(), replica.size());
+  }
+  CHECK(net->head->weight.abs().max().item<float>() == 0);
 }
 
 #if defined(LOCKSTEP_CUDA_EMULATION)

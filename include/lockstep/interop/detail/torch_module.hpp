@@ -3,6 +3,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/accumulate.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -72,8 +74,9 @@ class TorchPass {
 /// Returns a tensor over memory of a space.
 template <class Space, class Element>
 [[nodiscard]] torch::Tensor tensor_over(Element* data, torch::IntArrayRef sizes, torch::ScalarType type) {
-  return torch::from_blob(const_cast<std::remove_const_t<Element>*>(data), sizes,
-                          torch::TensorOptions(type).device(TorchPlace<Space>::device()));
+  auto const options = torch::TensorOptions(type).device(TorchPlace<Space>::device());
+  if (c10::multiply_integers(sizes) == 0) return torch::empty(sizes, options);  // a GPU does not know null pointers
+  return torch::from_blob(const_cast<std::remove_const_t<Element>*>(data), sizes, options);
 }
 
 /// Locks torch's generators, which all threads of a process share.
@@ -164,16 +167,16 @@ class TorchSource {
     std::shared_ptr<torch::nn::Module> module;
     bool is_users_module;
   };
-  /// Returns a module for one more replica. Thread-safe.
+  /// Returns a module for one more replica, on the given device. Thread-safe.
   /// @throws ConfigError if there is no further one
-  [[nodiscard]] NextModule next() {
+  [[nodiscard]] NextModule next(torch::Device device) {
     std::scoped_lock const lock(mutex_);
     if (std::exchange(first_available_, false)) return {first_, !make_};
     if (!make_)
       throw ConfigError(
           "interop::Torch: a second replica needs a module of its own, and this one cannot be cloned; derive it from "
           "torch::nn::Cloneable, or give a function that makes it: Torch{[] { return std::make_shared<Net>(); }, …}");
-    SeededGenerators const unused(torch::kCPU, 0);  // its random values are not used: leaves the generator unchanged
+    SeededGenerators const unused(device, 0);  // its random values are not used: leaves the generators unchanged
     return {make_(), false};
   }
   /// Makes the user's module available again.
@@ -219,11 +222,20 @@ class TorchReplica {
   TorchReplica() = default;
   TorchReplica(TorchReplica const&) = delete;
   TorchReplica& operator=(TorchReplica const&) = delete;
-  /// Copies the learned values into the user's own module, which outlives the replica.
+  /// Copies the learned values into the user's own module, which outlives the replica. Waits for the stream and for the
+  /// copies. Removes the hooks, which graphs that the user keeps would still call.
   ~TorchReplica() {
+    for (auto& each : learned_)
+      if (each.accumulator) each.accumulator->del_post_hook(each.hook);
     if (!is_users_module_) return;
-    for (auto& each : learned_) each.tensor.set_data(each.tensor.detach().clone());
-    for (auto& each : kept_) each.tensor.set_data(each.tensor.detach().clone());
+    try {
+      stream_->synchronize();
+      for_each_tensor([](torch::Tensor& tensor) { tensor.set_data(tensor.detach().clone()); });
+      for (auto& each : learned_) forget_accumulator(each.tensor);
+      if (device_ != torch::kCPU) c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
+    } catch (std::exception const&) {  // the device has failed: its memory cannot be read, and is freed soon
+      for_each_tensor([](torch::Tensor& tensor) { tensor.set_data(torch::empty({0}, tensor.dtype())); });
+    }
     source_->return_users_module();
   }
 
@@ -232,7 +244,9 @@ class TorchReplica {
   void bind(Context& context, std::shared_ptr<TorchSource> const& source, std::vector<nn::Parameter> const& parameters,
             std::vector<nn::Buffer> const& buffers) {
     if (module_) return;
-    auto next = source->next();
+    stream_ = context.stream();
+    device_ = TorchPlace<Space>::device();
+    auto next = source->next(device_);
     learned_.clear();
     kept_.clear();
     std::size_t found = 0;
@@ -266,7 +280,7 @@ class TorchReplica {
   [[nodiscard]] torch::nn::Module& begin(bool training) {
     loss_.reset();
     for (auto const& each : learned_)
-      expect<ConfigError>(each.tensor.data_ptr() == each.values, [&] {
+      expect<ConfigError>(each.tensor.data_ptr() == each.values || each.tensor.numel() == 0, [&] {
         return "interop::Torch: parameter \"" + each.name +
                "\" is no longer in its trainer's memory; do not change the data type or device of a module that a "
                "trainer uses, and use a module in one trainer only";
@@ -312,6 +326,7 @@ class TorchReplica {
     nn::Parameter const* parameter;
     torch::Tensor gradient{};   // in the arena
     Accumulator accumulator{};  // keeps torch's accumulator and its hook alive
+    std::uintptr_t hook = 0;    // the hook's key
   };
   /// Kept tensors may be integers, which are float32 in the arena. They are copied before each pass, and after a pass
   /// that changed them.
@@ -333,6 +348,20 @@ class TorchReplica {
     }
   };
 
+  template <class Function>
+  void for_each_tensor(Function const& f) {
+    for (auto& each : learned_) f(each.tensor);
+    for (auto& each : kept_) f(each.tensor);
+  }
+  template <class Weak>
+  static Weak no_accumulator(void (*)(torch::Tensor const&, Weak)) {
+    return Weak(Accumulator());
+  }
+  /// Lets the tensor's next use make an accumulator, in the stream of that use. A graph keeps an earlier one alive.
+  static void forget_accumulator(torch::Tensor const& tensor) {
+    namespace impl = torch::autograd::impl;
+    impl::set_grad_accumulator(tensor, no_accumulator(&impl::set_grad_accumulator));
+  }
   static std::string shape(torch::Tensor const& tensor) {
     std::string text = "[";
     for (auto const extent : tensor.sizes()) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
@@ -341,6 +370,7 @@ class TorchReplica {
   void add_learned(Context& context, nn::Parameter const& parameter, std::string const& name, torch::Tensor& tensor) {
     auto* const values = const_cast<float*>(context.template value<0>(parameter).data);
     tensor.set_data(tensor_over<Space>(values, tensor.sizes(), torch::kFloat));
+    tensor.mutable_grad().reset();  // torch would add to it, where it is
     tensor.requires_grad_(true);
     learned_.push_back({name, tensor, values, &parameter});
   }
@@ -352,8 +382,9 @@ class TorchReplica {
   }
   void add_gradient_hook(std::size_t i) {
     auto& each = learned_[i];
+    forget_accumulator(each.tensor);
     each.accumulator = torch::autograd::impl::grad_accumulator(each.tensor);
-    each.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+    each.hook = each.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
         [this, i](torch::autograd::variable_list const& outputs, torch::autograd::variable_list const& inputs) {
           if (context_) take_gradient(learned_[i], inputs[0]);
           return outputs;
@@ -384,6 +415,8 @@ class TorchReplica {
   std::shared_ptr<torch::nn::Module> module_;
   std::shared_ptr<TorchSource> source_;
   bool is_users_module_ = false;
+  std::optional<memory::Stream<Space>> stream_;
+  torch::Device device_ = torch::kCPU;
   std::vector<Learned> learned_;
   std::vector<Kept> kept_;
   torch::Tensor loss_;
