@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
@@ -79,6 +80,13 @@ double largest_difference(std::vector<float> const& a, std::vector<float> const&
     largest = lockstep_test::larger_error(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return largest;
 }
+
+template <class Batch>
+struct WithoutPositions {
+  Batch all;
+  [[nodiscard]] Index rows() const { return all.rows(); }
+  [[nodiscard]] auto operator[](auto member) const { return all[member]; }
+};
 
 }  // namespace
 
@@ -222,6 +230,20 @@ TEST_CASE("a gradient is reported as soon as backward has computed it, and excep
   recorder.throws = false;
   replica.run(batch.batch(), {.key = 1}, {}, sink);
   CHECK(std::equal(gradients.begin(), gradients.end(), replica.gradient_data()));
+}
+
+TEST_CASE("torch's generator is not seeded from a batch without positions") {
+  data::Collated const batch{data::PadCollate{}, points(9)};
+  auto const run = [&](interop::TorchRandom random) {
+    auto mine = interop::Torch{std::make_shared<Net>(), predict, loss_of, random};
+    auto const layout = nn::ParameterLayout::of(mine);
+    parallel::Replica replica(mine, layout, {.threads = 1});
+    replica.run(WithoutPositions<std::decay_t<decltype(batch.batch())>>{batch.batch()}, {.key = 1});
+    return replica.read_loss().weight;
+  };
+  CHECK(run(interop::TorchRandom::as_is) == 9);
+  CHECK_THROWS_WITH_AS(run(interop::TorchRandom::seeded), doctest::Contains("the batch has no positions()"),
+                       ConfigError);
 }
 
 TEST_CASE("a loss weight may be a tensor") {

@@ -79,6 +79,11 @@ Outcome fit_ranks(int ranks, Index batch_size, bool extras, FitOptions const& op
   return all[0];
 }
 
+template <class Model>
+parallel::Replica<Model, CudaSpace> replica_on_gpu(Model const& model, nn::ParameterLayout const& layout) {
+  return {model, layout, {}};
+}
+
 }  // namespace
 
 TEST_CASE("a torch module trains on a GPU as on the CPU") {
@@ -196,7 +201,7 @@ TEST_CASE("a module that is trained in place on a GPU gets the values of work th
   auto const layout = nn::ParameterLayout::of(mine);
   data::Collated const batch{data::PadCollate{}, points(9)};
   {
-    parallel::Replica<decltype(mine), CudaSpace> replica(mine, layout, {});
+    auto replica = replica_on_gpu(mine, layout);
     std::vector<float> start(static_cast<std::size_t>(layout.size()));
     nn::initialize(layout, 0, start.data());
     replica.set_values(start);

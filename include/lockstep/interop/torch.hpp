@@ -18,7 +18,6 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/mix.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/interop/detail/torch_module.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
@@ -193,8 +192,12 @@ class Torch {
     detail::TorchPass<typename Context::Space> const pass(context.stream(), training);
     auto& replica = replica_of(context);
     if (training && batch.rows() == 0) return MetricPrediction{};
-    if (training && random_ == TorchRandom::seeded) replica.first_position = first_of(batch);
-    auto const seeded = seed(context, replica);
+    if constexpr (!requires { batch.positions(); })
+      if (training && random_ == TorchRandom::seeded)
+        throw ConfigError(
+            "interop::Torch: the batch has no positions(), by which torch's generator is seeded; see "
+            "docs/how-to/custom-collate.md, or pass TorchRandom::as_is for a module that draws no random numbers");
+    auto const seeded = seed(context);
     auto& module = static_cast<Module&>(replica.begin(training));
     auto predicted = std::invoke(predict_, module, batch);
     replica.end();
@@ -219,8 +222,7 @@ class Torch {
     detail::TorchPass<Space> const pass(context.stream(), training);
     if (training && batch.rows() == 0)
       return loss_of(context, TorchLoss(torch::zeros({1}, detail::TorchPlace<Space>::device()), 0));
-    auto& replica = replica_of(context);
-    auto const seeded = seed(context, replica);
+    auto const seeded = seed(context);
     auto const& predicted = [&]() -> auto const& {
       if constexpr (std::is_same_v<Prediction, TorchPrediction>)
         return prediction.tensor;
@@ -240,6 +242,7 @@ class Torch {
           "interop::Torch: the loss has " + std::to_string(loss.sum.numel()) +
           " elements; return one sum over the batch, for instance by torch::Reduction::Sum, and its weight");
     if (training) {
+      auto& replica = replica_of(context);
       replica.set_loss(context, loss.sum);
       auto const end = context.template variable<1>({1});
       context.on_backward(end, std::tuple{}, [&replica](Context& c) { replica.backward(c); });
@@ -276,20 +279,11 @@ class Torch {
     }
   }
   /// Seeds torch differently for every operation, pass and rank, by the first sample's position in the epoch.
-  template <class Context, class Replica>
-  [[nodiscard]] std::optional<detail::SeededGenerators> seed(Context& context, Replica const& replica) const {
+  template <class Context>
+  [[nodiscard]] std::optional<detail::SeededGenerators> seed(Context& context) const {
     if (random_ == TorchRandom::as_is || !context.recording()) return std::nullopt;
-    auto const key = context.parts().random.next_on_host();
     return std::optional<detail::SeededGenerators>(std::in_place, detail::TorchPlace<typename Context::Space>::device(),
-                                                   mix(key, static_cast<std::uint64_t>(replica.first_position)));
-  }
-  /// Returns the first sample's position in the epoch. On a device it waits for the stream.
-  template <class Batch>
-  static Index first_of(Batch const& batch) {
-    if constexpr (requires { tensor_of(batch.positions()); })
-      return tensor_of(batch.positions())[0].template item<Index>();
-    else
-      return 0;
+                                                   context.parts().random.next_of_batch());
   }
 
   std::shared_ptr<detail::TorchSource> source_;

@@ -26,3 +26,19 @@ TEST_CASE("each operation has its own key, and a rewind repeats the keys") {
   keys.set(stream, 8);
   CHECK(keys.next(10).key != first.key);
 }
+
+TEST_CASE("keys of whole micro-batches differ by the operation and by the first sample's position") {
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const stream(pool);
+  nn::RandomKeys<HostSpace> keys;
+  keys.set(stream, 7, 12);
+  auto const first = keys.next_of_batch();
+  CHECK(first == mix(mix(std::uint64_t{7}, std::uint64_t{1}), std::uint64_t{12}));
+  CHECK(keys.next_of_batch() != first);
+  keys.rewind();
+  keys.set(stream, 7, 13);
+  CHECK(keys.next_of_batch() != first);
+  keys.rewind();
+  keys.set(stream, 7, 12);
+  CHECK(keys.next_of_batch() == first);
+}

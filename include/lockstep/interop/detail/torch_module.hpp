@@ -24,7 +24,6 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/index.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
@@ -293,9 +292,6 @@ class TorchReplica {
   void end() {
     for (auto& each : kept_) each.copy_to_arena();
   }
-
-  /// Position in the epoch of the first sample of a training pass. `predict` sets it, and `loss` reads it.
-  Index first_position = 0;
 
   /// Sets the loss from which `backward` starts.
   void set_loss(Context& context, torch::Tensor loss) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <lockstep/core/index.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/nn/autograd/parameter_gradients.hpp>
 #include <lockstep/nn/autograd/tape.hpp>
@@ -27,10 +28,11 @@ class Pass {
 
   /// Resets the written flags of gradients: the next writers overwrite.
   void begin_step() const { parts().parameters.gradients().begin_step(); }
-  /// Frees all activations. `key` seeds this micro-batch's random operations.
-  void begin_micro_batch(Mode mode, std::uint64_t key) const {
+  /// Frees all activations. `key` seeds this micro-batch's random operations, and `first_position`, of the batch's
+  /// first sample in the epoch, also those that have one key for the whole batch.
+  void begin_micro_batch(Mode mode, std::uint64_t key, Index first_position = 0) const {
     parts().mode = mode;
-    parts().random.set(parts().stream, key);
+    parts().random.set(parts().stream, key, first_position);
     restart_micro_batch();
   }
   /// Restarts the current micro-batch, with equal mode and key.

@@ -49,7 +49,7 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
     auto times = this->begin_pass(step);
     typename Base::ReleaseGuard const release{device_};
     auto const& device_batch = device_.copy_to_device(batch);
-    nn::Pass(context_).begin_micro_batch(nn::Mode::training, step.key);
+    nn::Pass(context_).begin_micro_batch(nn::Mode::training, step.key, first_position(batch));
     auto const pass = [&] { run_pass(times, batch, device_batch, loss_sink, ready_sink); };
     bool const replayed =
         this->may_replay(loss_sink, ready_sink, ready) && device_.run_recorded(context_, device_batch, ready, pass);
@@ -152,6 +152,13 @@ class Replica : public detail::ReplicaBase<nn::Context<nn::ActivationsOf<Model>,
     this->run_backward(times, loss_sink, ready_sink);
   }
 
+  /// Returns the position in the epoch of a batch's first sample; 0 if the batch has no positions.
+  template <class Batch>
+  [[nodiscard]] static Index first_position(Batch const& batch) {
+    if constexpr (requires { batch.positions()(Index{0}); })
+      if (batch.rows() > 0) return batch.positions()(Index{0});
+    return 0;
+  }
   /// Calls f and adds the row's position in the epoch to a layer's RowError.
   template <class Batch, class Function>
   static auto with_row_position(Batch const& batch, Function&& f) {
