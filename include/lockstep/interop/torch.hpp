@@ -93,8 +93,10 @@ struct TorchPrediction {
 
 /// Source of a module's random numbers, for example for dropout.
 enum class TorchRandom {
-  seeded,  ///< torch's generator, seeded for each forward pass: a run repeats. Replicas of one process take turns
-  as_is,   ///< torch's generator unchanged, for modules without random numbers: their forward passes run in parallel
+  /// torch's generator, seeded for each forward pass, by the batch's `positions()`: a run repeats. Replicas of one
+  /// process take turns
+  seeded,
+  as_is,  ///< torch's generator unchanged, for modules without random numbers: their forward passes run in parallel
 };
 
 namespace detail {
