@@ -31,6 +31,8 @@
 // CASE loss_of_batch: Lockstep: losses take a column of the batch behind the prediction
 // CASE loss_of_member: Lockstep: losses take a column of the batch behind the prediction
 // CASE distance_without_target: Lockstep: losses take a column of the batch behind the prediction
+// CASE state_without_cell: Lockstep: an LSTM begins from a state and a cell
+// CASE cell_of_gru: Lockstep: a GRU has no cell
 // CASE constant_context: Lockstep: the context is const, and forward passes change it
 #include <array>
 #include <cstdint>
@@ -49,6 +51,7 @@
 #include <lockstep/nn/normalization/batch_norm.hpp>
 #include <lockstep/nn/normalization/log_softmax.hpp>
 #include <lockstep/nn/normalization/softmax.hpp>
+#include <lockstep/nn/recurrent/recurrent.hpp>
 #include <lockstep/nn/transformer/feed_forward.hpp>
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
 
@@ -87,6 +90,8 @@ struct Layers {
 #else
   nn::BatchNorm norm{2, {.activation = nn::Activation::relu}};
 #endif
+  nn::LSTM lstm{2, 2};
+  nn::GRU gru{2, 2};
 };
 
 auto encode(Layers const& layers, Context& context, nn::Sequence<float, HostSpace> const& x) {
@@ -94,6 +99,20 @@ auto encode(Layers const& layers, Context& context, nn::Sequence<float, HostSpac
   return layers.feed_forward.forward(context, layers.encoder.forward(context));
 #else
   return layers.feed_forward.forward(context, layers.encoder.forward(context, x));
+#endif
+}
+
+auto remember(Layers const& layers, Context& context, nn::Sequence<float, HostSpace> const& x,
+              nn::Variable<float, 2, HostSpace> const& state) {
+#if defined(CASE_cell_of_gru)
+  auto const y = layers.gru.forward(context, x, state, state);
+#else
+  auto const y = layers.gru.forward(context, x, state);
+#endif
+#if defined(CASE_state_without_cell)
+  return layers.lstm.forward(context, y, state);
+#else
+  return layers.lstm.forward(context, y, state, state);
 #endif
 }
 

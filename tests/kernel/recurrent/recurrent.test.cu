@@ -22,19 +22,20 @@ using lockstep_test::TwinLayout;
 namespace {
 
 template <class Cell, class T>
-void check(TwinLayout const& twin, Direction direction, Index width) {
+void check(TwinLayout const& twin, Direction direction, Index width, bool begins) {
   using Kernel = kernel::Recurrent<CudaSpace>;
   ThreadPool pool(1);
   memory::CudaStream const stream;
-  RecurrentRun<Cell, T> host(twin.host(), width);
+  RecurrentRun<Cell, T> host(twin.host(), width, begins);
   OnDevice<T> const gates(host.gates), kept(host.kept), y(host.y), before(host.before), state(host.state),
       product(host.product), bias(host.bias), dy(host.dy), dstate(host.dstate), dkept(host.dkept),
-      dproduct(host.dproduct), dparts(host.dparts), between(host.dstate_between);
+      dproduct(host.dproduct), dparts(host.dparts), between(host.dstate_between), earlier(host.earlier),
+      initial(host.initial);
   host.run(memory::Stream<HostSpace>(pool), direction);
 
   auto const rows = twin.rows(), slots = twin.slots(), all = host.all;
-  kernel::RecurrentPass<T, CudaSpace> const pass{twin.device(), direction, gates.view(slots, all),
-                                                 kept.view(slots, width)};
+  kernel::RecurrentPass<T, CudaSpace> pass{twin.device(), direction, gates.view(slots, all), kept.view(slots, width)};
+  if (begins) pass.earlier = earlier.view(rows, width), pass.initial = initial.view(rows, width);
   for (Index t = 0; t < pass.layout.length; ++t)
     Kernel::template forward_step<Cell, T>(stream.view(), t, pass, product.view(rows, all), bias.view(all),
                                            state.view(rows, width), y.view(slots, width));
@@ -71,7 +72,9 @@ TEST_CASE_TEMPLATE("recurrent steps on CUDA equal the host's within rounding, pa
       for (auto const direction : {Direction::forward, Direction::backward})
         for (Index const width : {1, 33}) {
           TwinLayout const twin(kind, lengths);
-          check<kernel::LstmCell, T>(twin, direction, width);
-          check<kernel::GruCell, T>(twin, direction, width);
+          for (bool const begins : {false, true}) {
+            check<kernel::LstmCell, T>(twin, direction, width, begins);
+            check<kernel::GruCell, T>(twin, direction, width, begins);
+          }
         }
 }

@@ -20,10 +20,12 @@ struct RecurrentRun {
   lockstep::kernel::SequenceLayout<lockstep::HostSpace> layout;
   Index width, all = Cell::gates * width;
   std::vector<T> gates, kept, y, before, state, product, bias, dy, dstate, dkept, dproduct, dparts;
-  std::vector<T> dstate_between;  // for cells whose state gradient passes only through the product
+  std::vector<T> dstate_between;    // for cells whose state gradient passes only through the product
+  std::vector<T> earlier, initial;  // the first states, which may be left out
+  bool begins;
 
-  RecurrentRun(lockstep::kernel::SequenceLayout<lockstep::HostSpace> const& of, Index channels)
-      : layout(of), width(channels) {
+  RecurrentRun(lockstep::kernel::SequenceLayout<lockstep::HostSpace> const& of, Index channels, bool with_first = false)
+      : layout(of), width(channels), begins(with_first) {
     fill();
   }
   /// The input's part of the gates and the outputs' gradients are the token's, at any place; padding has other numbers.
@@ -40,12 +42,15 @@ struct RecurrentRun {
     state.assign(size(layout.rows * width), T{88}), dstate = dkept = state;
     product = values<T>(layout.rows * all, 3), bias = values<T>(all, 4), dproduct = product;
     dstate_between = values<T>(layout.rows * width, 9);
+    earlier = values<T>(layout.rows * width, 10), initial = values<T>(layout.rows * width, 11);
+    if (begins) state = initial;
   }
   void run(lockstep::memory::Stream<lockstep::HostSpace> stream, lockstep::kernel::Direction direction) {
     using Kernel = lockstep::kernel::Recurrent<lockstep::HostSpace>;
     auto const rows = layout.rows, slots = layout.slots;
-    lockstep::kernel::RecurrentPass<T, lockstep::HostSpace> const pass{layout, direction, view(gates, slots, all),
-                                                                       view(kept, slots, width)};
+    lockstep::kernel::RecurrentPass<T, lockstep::HostSpace> pass{layout, direction, view(gates, slots, all),
+                                                                 view(kept, slots, width)};
+    if (begins) pass.earlier = view(earlier, rows, width), pass.initial = view(initial, rows, width);
     for (Index t = 0; t < layout.length; ++t)
       Kernel::template forward_step<Cell, T>(stream, t, pass, view(product, rows, all), view(bias, all),
                                              view(state, rows, width), view(y, slots, width));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <lockstep/nn/convolution/concatenate_channels.hpp>
@@ -184,6 +185,69 @@ TEST_CASE_TEMPLATE("states equal the definition's", Layer, nn::LSTM, nn::GRU) {
   }
 }
 
+namespace {
+
+/// A recurrent layer whose first states are parameters, over sequences that are parameters, too.
+template <class Layer>
+struct Begun {
+  nn::Parameter x, state, cell;
+  Layer one;
+  Begun(TokenBatch const& batch, Direction direction)
+      : x{{batch.rows * batch.length, inputs}, nn::Initializer::normal(1)},
+        state{{batch.rows, width}, nn::Initializer::normal(1)},
+        cell{{batch.rows, width}, nn::Initializer::normal(1)},
+        one(inputs, width, direction) {}
+  void visit(auto&& each) { each("x", x), each("state", state), each("cell", cell), each("one", one); }
+  template <class Context>
+  nn::SequenceOf<Context> states(Context& context, TokenBatch const& batch) const {
+    nn::SequenceOf<Context> const in{learned(context, x), batch.layout()};
+    auto const first = learned(context, state);
+    if constexpr (std::is_same_v<Layer, nn::LSTM>)
+      return one.forward(context, in, first, learned(context, cell));
+    else
+      return one.forward(context, in, first);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const y = states(context, batch);
+    return lockstep_test::irregular_loss(context, y.tokens, &y.layout);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a layer begins from given states, and passes gradients to them", Layer, nn::LSTM, nn::GRU) {
+  for (auto const& lengths : {std::vector<std::int32_t>{1}, {4}, {5, 0, 1, 9, 3}, {0, 0}})
+    for (auto const direction : {Direction::forward, Direction::backward}) {
+      TokenBatch const batch(lengths, 9, 11);
+      auto const result = check_model(Begun<Layer>(batch, direction), batch);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+  TokenBatch const none({0, 0}, 0, 11);  // has no step, so that no gradient reaches the states
+  Trial<Begun<Layer>, float> empty(Begun<Layer>(none, Direction::forward));
+  CHECK(empty.step(none).sum == 0);
+  for (float const gradient : empty.gradients) CHECK(gradient == 0);
+
+  TokenBatch const batch({4}, 4, 11);
+  Trial<Begun<Layer>, double> trial(Begun<Layer>(batch, Direction::forward));
+  ByHand const by{trial.values, trial.layout};
+  std::vector<double> h(width), c(width);
+  for (Index k = 0; k < width; ++k) {
+    h[static_cast<std::size_t>(k)] = by.at("state", 0, k);
+    c[static_cast<std::size_t>(k)] = by.at("cell", 0, k);
+  }
+  nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
+  auto const made = trial.model.states(trial.context(), batch).tokens.value;
+  for (Index t = 0; t < 4; ++t) {
+    std::vector<double> x;
+    for (Index i = 0; i < inputs; ++i) x.push_back(by.at("x", t, i));
+    step(trial.model.one, by, x.data(), h, c);
+    for (Index k = 0; k < width; ++k)
+      CHECK(made(t, k) == doctest::Approx(h[static_cast<std::size_t>(k)]).epsilon(1e-12));
+  }
+}
+
 TEST_CASE_TEMPLATE("bits do not depend on threads", Layer, nn::LSTM, nn::GRU) {
   TokenBatch const batch({31, 1, 0, 7, 30, 12, 31}, 31, 11);
   for (auto const direction : {Direction::forward, Direction::backward}) {
@@ -350,4 +414,9 @@ TEST_CASE("invalid inputs are refused") {
       trial.context().input(TensorView<float const, 2, HostSpace>{numbers.data(), {2, 4}}), batch.layout()};
   CHECK_THROWS_WITH_AS(static_cast<void>(trial.model.one.forward(trial.context(), x)),
                        "GRU one: the input is [2, 4] and needs 3 channels", ShapeError);
+  nn::Sequence<float, HostSpace> const fits{
+      trial.context().input(TensorView<float const, 2, HostSpace>{numbers.data(), {2, 3}}), batch.layout()};
+  auto const state = trial.context().input(TensorView<float const, 2, HostSpace>{numbers.data(), {2, 4}});
+  CHECK_THROWS_WITH_AS(static_cast<void>(trial.model.one.forward(trial.context(), fits, state)),
+                       "GRU one: the first state is [2, 4] and must be [1, 5], a row for each sequence", ShapeError);
 }

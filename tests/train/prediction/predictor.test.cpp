@@ -494,6 +494,26 @@ struct Translator {
   nn::Linear head{8, vocabulary};
 };
 
+/// Recurrent layers that begin from the encoder's last state.
+struct RecurrentTranslator {
+  void visit(auto&& each) {
+    each("embedding", embedding), each("encoder", encoder), each("gru", gru), each("lstm", lstm), each("head", head);
+  }
+  auto predict(auto& context, auto const& batch) const {
+    auto const read = nn::encode_once(context, [&] {
+      return encoder.forward(context, embedding.forward(context, batch[&Translation::source], batch.positions()));
+    });
+    auto const state = nn::last_token(context, read);
+    auto const x = embedding.forward(context, batch[&Translation::tokens], batch.positions());
+    return head.forward(context, lstm.forward(context, gru.forward(context, x, state), state, state));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::GRU encoder{8, 8}, gru{8, 8};
+  nn::LSTM lstm{8, 8};
+  nn::Linear head{8, vocabulary};
+};
+
 /// The tokens [from, to) of this many translations, of sources of different lengths, or of none.
 template <class Collate>
 [[nodiscard]] data::Collated<Collate, Translation> translations(Index rows, Index from, Index to, bool with_source) {
@@ -511,13 +531,8 @@ template <class Collate>
 }  // namespace
 
 TEST_CASE_TEMPLATE("a decoder runs token by token with a memory that was encoded once, with equal bits", M, Translator,
-                   nn::InBfloat16<Translator>) {
-  M const model = [] {
-    if constexpr (std::is_same_v<M, Translator>)
-      return M{};
-    else
-      return M(Translator{});
-  }();
+                   nn::InBfloat16<Translator>, RecurrentTranslator, nn::InBfloat16<RecurrentTranslator>) {
+  M const model = make<M>();
   auto whole = predictor_of(model), by_token = predictor_of(model, 2);
   auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
     for (Index to = first; to <= longest; ++to) {

@@ -24,7 +24,7 @@ struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
                             Matrix<Scalar const> before, Matrix<Scalar> dstate, Matrix<Scalar> dkept,
                             Matrix<Scalar> dproduct, Matrix<Scalar> dparts);
 
-  /// Copies the state before each token: y of the token that was read before it, and zero for the first and in padding.
+  /// Copies the state before each token, as on the host.
   template <class Scalar, class Out>
   static void states_before(Stream stream, Pass<Scalar> const& pass, Matrix<Out const> y, Matrix<Scalar> before);
 };

@@ -33,8 +33,10 @@ struct RecurrentPass {
   Direction direction;           ///< order of the tokens
   /// [slots, gates * width], gate by gate: the input's part, then as backward needs it.
   TensorView<Scalar, 2, Space> gates;
-  TensorView<Scalar, 2, Space> kept;       ///< [slots, width]
-  TensorView<Scalar, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
+  TensorView<Scalar, 2, Space> kept;  ///< [slots, width]
+  TensorView<Scalar const, 2, Space>
+      earlier{};  ///< [rows, width]: kept before the first token; null if all begins at 0
+  TensorView<Scalar const, 2, Space> initial{};  ///< [rows, width]: the state before the first token; null for 0
 
   /// Returns the width of the state.
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
@@ -64,7 +66,7 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
 
   /// Computes step t of all sequences that have one. `state` becomes the next state, and is also the token's row of y;
   /// y is zero in padding. The state's part of the gates is `product`, the state times its weight, plus the bias. At
-  /// step 0, unless there are earlier tokens, it is only the bias, and `product` and `state` are not read.
+  /// step 0, unless the pass has `earlier`, it is only the bias, and `product` and `state` are not read.
   /// @shape product [rows, gates * width]   @shape bias [gates * width]   @shape state [rows, width]
   /// @shape y [slots, width], of Scalar or a type to which Scalar is rounded
   /// @determinism bitwise, for any number of threads
@@ -96,7 +98,8 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes the gradients of step t. The gradients of the input's part overwrite the gates. If the gradients of the
   /// state's part differ for this cell, `dparts` receives them. `dproduct` receives them by sequence. On entry,
   /// `dstate` is the gradient of the state from later steps. It becomes the gradient of the state before, without the
-  /// part through the product. All are zero in padding. `dkept` passes on the gradient of the cell's kept number.
+  /// part through the product. All are zero in padding. `dkept` passes on the gradient of the cell's kept number. After
+  /// step 0, `dstate` and `dkept` belong to `initial` and `earlier`.
   /// @shape dy, before [slots, width]: before is the state before each token   @shape dstate, dkept [rows, width]
   /// @shape dproduct [rows, gates * width]   @shape dparts [slots, gates * width]
   /// @determinism bitwise, for any number of threads
@@ -115,6 +118,7 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
         if (t + 1 == pass.layout.length) {  // their product is computed anyway
           std::fill_n(dproduct.data + row * all, all, Scalar{0});
           std::fill_n(dstate.data + row * width, width, Scalar{0});
+          std::fill_n(dkept.data + row * width, width, Scalar{0});
         }
         return;
       }
@@ -122,18 +126,22 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
       auto const* const kept = pass.kept.data + slot * width;
       auto const step = [&](auto first, auto last) {
         backward_row<Cell, first, last>(width, pass.gates.data + slot * all, kept,
-                                        first ? nullptr : kept + pass.to_before() * width, before.data + slot * width,
-                                        dy.data + slot * width, dstate.data + row * width, dkept.data + row * width,
-                                        dproduct.data + row * all, dparts.data + slot * all);
+                                        first    ? nullptr
+                                        : t == 0 ? pass.earlier.data + row * width
+                                                 : kept + pass.to_before() * width,
+                                        before.data + slot * width, dy.data + slot * width, dstate.data + row * width,
+                                        dkept.data + row * width, dproduct.data + row * all, dparts.data + slot * all);
       };
+      bool const from_zero = t == 0 && !pass.earlier.data;
       if (t + 1 == tokens)
-        t == 0 ? step(std::true_type{}, std::true_type{}) : step(std::false_type{}, std::true_type{});
+        from_zero ? step(std::true_type{}, std::true_type{}) : step(std::false_type{}, std::true_type{});
       else
-        t == 0 ? step(std::true_type{}, std::false_type{}) : step(std::false_type{}, std::false_type{});
+        from_zero ? step(std::true_type{}, std::false_type{}) : step(std::false_type{}, std::false_type{});
     });
   }
 
-  /// Copies the state before each token: y of the token that was read before it, and zero for the first and in padding.
+  /// Copies the state before each token: y of the token that was read before it, `initial` for the first, and zero in
+  /// padding.
   /// @shape y, before [slots, width]
   template <class Scalar, class Out>
   static void states_before(Stream stream, Pass<Scalar> const& pass, Matrix<Out const> y, Matrix<Scalar> before) {
@@ -146,6 +154,8 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
         auto* const to = before.data + slot * width;
         if (is_token && t > 0)
           std::copy_n(y.data + (slot + pass.to_before()) * width, width, to);
+        else if (is_token && pass.initial.data)
+          std::copy_n(pass.initial.data + row * width, width, to);
         else
           std::fill_n(to, width, Scalar{0});
       }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
 #include <lockstep/kernel/gemm/gemm.hpp>
 #include <lockstep/kernel/linear/linear.hpp>
 #include <lockstep/kernel/recurrent/recurrent.hpp>
@@ -19,8 +21,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Direction;
 
-/// Recurrent layer: y holds the state after each token. The state begins at zero for every sequence and is updated
-/// token by token, in either direction. Padding is not read.
+/// Recurrent layer: y holds the state after each token. The state begins at zero for every sequence, or at a given one,
+/// and is updated token by token, in either direction. Padding is not read.
 ///
 /// - Bidirectional: `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`.
 /// - Last state: `last_token` of y, or `first_token` of y for the backward direction.
@@ -67,6 +69,57 @@ class Recurrent : detail::RejectedSequenceCalls {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
+    return run(context, x, {}, {});
+  }
+  /// Returns the states after each token, from a first state for each sequence (h_0 in PyTorch). Gradients flow into
+  /// it. Predictor::next continues from its own states and does not read it.
+  /// @shape x.tokens [slots, inputs]   @shape state [rows, width]   @shape returns [slots, width], zero in padding
+  /// @throws ShapeError if x has another width, or the state another shape
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            VariableOf<Context, 2> const& state) const {
+    static_assert(!has_cell,
+                  "Lockstep: an LSTM begins from a state and a cell: layer.forward(context, x, state, cell)");
+    return run(context, x, expect_state(x, state, "state"), state);
+  }
+  /// Returns the states after each token, from a first state and cell for each sequence (h_0 and c_0 in PyTorch).
+  /// Gradients flow into both. Predictor::next continues from its own and does not read them.
+  /// @shape x.tokens [slots, inputs]   @shape state, cell [rows, width]   @shape returns [slots, width], zero in
+  /// padding
+  /// @throws ShapeError if x has another width, or the state or the cell another shape
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            VariableOf<Context, 2> const& state,
+                                            VariableOf<Context, 2> const& cell) const {
+    static_assert(has_cell, "Lockstep: a GRU has no cell: layer.forward(context, x, state)");
+    return run(context, x, expect_state(x, state, "state"), expect_state(x, cell, "cell"));
+  }
+  /// Rejects an argument that is no Sequence at compile time.
+  template <class Context, detail::NotSequence<Context> Input>
+  SequenceOf<Context> forward(Context&, Input const& x) const {
+    return detail::reject_non_sequence<Context>(x);
+  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedSequenceCalls::forward;
+
+ private:
+  static constexpr bool has_cell = std::is_same_v<Cell, kernel::LstmCell>;
+
+  /// Returns the argument if it has a row of the layer's width for each sequence.
+  template <class Sequence, class Variable>
+  [[nodiscard]] Variable const& expect_state(Sequence const& x, Variable const& state, char const* name) const {
+    Extents<2> const extent{x.layout.rows, width()};
+    expect<ShapeError>(state.value.extent == extent, [&] {
+      return hidden_weight_.layer(Cell::name, 2) + ": the first " + name + " is " + to_string(state.value.extent) +
+             " and must be " + to_string(extent) + ", a row for each sequence";
+    });
+    return state;
+  }
+
+  /// @param state, cell the first ones, or empty; a cell without a number of its own for the next step takes the state
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> run(Context& context, SequenceOf<Context> const& x,
+                                        VariableOf<Context, 2> const& state, VariableOf<Context, 2> const& cell) const {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
@@ -87,48 +140,55 @@ class Recurrent : detail::RejectedSequenceCalls {
                                                     context.template value<2>(input_weight_),
                                                     context.template value<1>(input_bias_), pass.gates);
       auto const product = work.temporary(Extents<2>{rows, gate_columns});
-      auto state = work.temporary(Extents<2>{rows, width()});
+      auto now = work.temporary(Extents<2>{rows, width()});
+      [[maybe_unused]] TensorView<Real, 2, Space> kept_by_cache;
+      bool begins = state.value.data != nullptr;
       if constexpr (Space::host_accessible)
         if (context.cache().is_decoding()) {
           if (direction_ == Direction::backward) context.cache().expect_whole_sequences(Cell::name);
-          state = context.cache().recurrent_state(x.layout, width()),
-          pass.earlier = context.cache().recurrent_state(x.layout, width());
+          now = context.cache().recurrent_state(x.layout, width());
+          pass.earlier = kept_by_cache = context.cache().recurrent_state(x.layout, width());
+          begins = begins && context.cache().cached_tokens() == 0;
         }
+      if (begins) {
+        copy(context, work.read_real(state.value), now, Write::overwrite);
+        pass.earlier = work.read_real(cell.value);
+      }
       auto const out = work.write(y.value);
       for (Index t = 0; t < x.layout.length; ++t) {
         if (t > 0 || pass.earlier.data)
-          kernel::Gemm<Space>::template multiply<Real>(context.stream(), 1, state, kernel::Transpose::no, weight,
+          kernel::Gemm<Space>::template multiply<Real>(context.stream(), 1, now, kernel::Transpose::no, weight,
                                                        kernel::Transpose::yes, 0, product);
-        Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, state, out);
+        Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, now, out);
       }
       if constexpr (Space::host_accessible)
-        if (pass.earlier.data) save_last_states(pass);
+        if (kept_by_cache.data) save_last_states(pass, kept_by_cache);
     }
+    pass.earlier = {};  // its memory ends here
     context.on_backward(y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
-                        [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
+                        [this, x, y, pass, state, cell](Context& c) { backward(c, x, y, pass, state, cell); });
     return x.with(y);
   }
-  /// Rejects an argument that is no Sequence at compile time.
-  template <class Context, detail::NotSequence<Context> Input>
-  SequenceOf<Context> forward(Context&, Input const& x) const {
-    return detail::reject_non_sequence<Context>(x);
+  /// Copies values, or adds them.
+  template <class Context, class Real, class Space>
+  static void copy(Context& context, TensorView<Real const, 2, Space> from, TensorView<Real, 2, Space> to,
+                   Write write) {
+    Extents<1> const flat{from.size()};
+    kernel::BinaryOperation<Space>::template backward<kernel::FirstOperand, Real>(context.stream(), from.reshape(flat),
+                                                                                  {}, to.reshape(flat), write);
   }
-  /// Rejects calls without the context in front, or without an input, at compile time.
-  using detail::RejectedSequenceCalls::forward;
-
- private:
-  /// Keeps the cell's state after the last token, for the tokens that follow.
+  /// Keeps the cell's number after the last token, for the tokens that follow.
   template <class Real, class Space>
-  void save_last_states(kernel::RecurrentPass<Real, Space> const& pass) const {
+  void save_last_states(kernel::RecurrentPass<Real, Space> const& pass, TensorView<Real, 2, Space> to) const {
     for (Index row = 0; row < pass.layout.rows; ++row)
       if (auto const tokens = pass.layout.tokens(row); tokens > 0)
-        std::copy_n(pass.kept.data + (pass.layout.start(row) + tokens - 1) * width(), width(),
-                    pass.earlier.data + row * width());
+        std::copy_n(pass.kept.data + (pass.layout.start(row) + tokens - 1) * width(), width(), to.data + row * width());
   }
 
   template <class Context>
   void backward(Context& c, SequenceOf<Context> const& x, VariableOf<Context, 2> const& y,
-                kernel::RecurrentPass<typename Context::Real, typename Context::Space> const& pass) const {
+                kernel::RecurrentPass<typename Context::Real, typename Context::Space> pass,
+                VariableOf<Context, 2> const& state, VariableOf<Context, 2> const& cell) const {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
@@ -137,6 +197,11 @@ class Recurrent : detail::RejectedSequenceCalls {
     auto const dx = work.gradient_real(x.tokens);
     auto const dy = work.read(y.gradient());
     auto const weight = c.template value<2>(hidden_weight_);
+    bool const begins = state.value.extent[0] > 0;
+    if (begins) {
+      pass.initial = work.read_real(c.saved_value(state));
+      pass.earlier = work.read_real(c.saved_value(cell));
+    }
     auto const before = work.temporary(Extents<2>{slots, width()});
     Kernel::template states_before<Real>(c.stream(), pass, work.read(c.saved_value(y)), before);
     auto const dstate = work.temporary(Extents<2>{rows, width()}), dkept = work.temporary(Extents<2>{rows, width()}),
@@ -144,9 +209,16 @@ class Recurrent : detail::RejectedSequenceCalls {
     auto const dparts = Cell::parts_differ ? work.temporary(Extents<2>{slots, gate_columns}) : pass.gates;
     for (Index t = x.layout.length; t-- > 0;) {
       Kernel::template backward_step<Cell, Real>(c.stream(), t, pass, dy, before, dstate, dkept, dproduct, dparts);
-      if (t > 0)
+      if (t > 0 || begins)
         kernel::Gemm<Space>::template multiply<Real>(c.stream(), 1, dproduct, kernel::Transpose::no, weight,
                                                      kernel::Transpose::no, Cell::passes_state ? 1 : 0, dstate);
+    }
+    if (begins && x.layout.length > 0) {
+      auto const add = [&](VariableOf<Context, 2> const& to, TensorView<Real const, 2, Space> from) {
+        if (auto const gradient = work.gradient_real(to)) copy(c, from, {gradient.data, from.extent}, gradient.write);
+      };
+      add(state, dstate);
+      if constexpr (has_cell) add(cell, dkept);
     }
     add_parameter_gradients(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
     add_parameter_gradients(c, work, pass.gates, work.read_real(c.saved_value(x.tokens)), input_weight_, input_bias_,
