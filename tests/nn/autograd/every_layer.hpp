@@ -121,7 +121,7 @@ class Everything {
     auto const excited = nn::multiply(context, y, nn::sigmoid(context, nn::mean_pool(context, y)));
     auto const words =
         nn::segment_of(context, nn::subtract(context, y, nn::multiply(context, excited, x)), 1, numbers.layout);
-    auto const first_tokens = nn::first_token(context, backwards.forward(context, words));
+    auto const first_tokens = nn::first_token(context, backwards.forward(context, words, nn::mean_pool(context, y)));
     auto const ends = nn::add(context, first_tokens, nn::last_token(context, y));
     auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, ends));
 
