@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/metrics/ctc_error_rate.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/data/collate/collated.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
@@ -55,7 +57,7 @@ TEST_CASE("missing, additional and changed labels, as a fraction of all") {
   CHECK(rate({{}, {}, {}, {}}, clips, collate) == 1);
   CHECK(rate({{3, 1, 2}, {4}, {}, {1, 1}}, clips, collate) == doctest::Approx(2.0 / 6));
   CHECK(rate({{1, 3}, {4}, {}, {1, 1}}, clips, data::PadCollate{}) == doctest::Approx(1.0 / 6));
-  CHECK(Rate(&Clip::words).value() == 0);
+  CHECK(std::isnan(Rate(&Clip::words).value()));
   CHECK_THROWS_WITH_AS(rate({{1}, {4}, {}, {1}}, clips, collate, 5),
                        "CtcErrorRate: the blank is 5 and the model predicts 5 classes; it must be one of them, the "
                        "blank of nn::ctc_loss",

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 
 #include <lockstep/comm/engine/connect.hpp>
@@ -62,6 +63,14 @@ struct Blind {
   }
 };
 
+/// Names a part whose labels are all missing.
+struct Unlabelled : line::Model {
+  template <class Context>
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
+    return line::Model::forward(context, batch).with_auxiliary(nn::named_loss(context, "rare", nn::LossOf<Context>{}));
+  }
+};
+
 /// Counts its inputs.
 struct Shown {
   double rows = 0;
@@ -117,6 +126,17 @@ TEST_CASE("a model with only a loss is not asked for a prediction, and a part ma
   for (auto const& report : record.evaluations) CHECK(report.metrics[0].second == report.loss);
   CHECK(record.evaluations[2].loss < record.evaluations[0].loss);
   CHECK(record.evaluations[2].best);  // the least
+}
+
+TEST_CASE("a part without weight is NaN, so that no evaluation is the best by it") {
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer trainer{Unlabelled{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{}};
+  auto const record = trainer.fit(loader, train::Evaluation{again, LossPart{"rare"}}, {.epochs = 2, .best_by = "rare"});
+  REQUIRE(record.evaluations.size() == 2);
+  for (auto const& report : record.evaluations) {
+    CHECK(std::isnan(report.metrics[0].second));
+    CHECK_FALSE(report.best);
+  }
 }
 
 TEST_CASE("a part that the model does not name ends a fit before the first step, with the model's names") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Expected calibration error of predicted probabilities: `CalibrationError{&Click::clicked}`. Samples are divided into
 /// `bins` equal intervals of a probability p. The value is the mean over the samples of |mean p - share of right
-/// samples| of their interval. Smaller is better. The value is 0 without samples.
+/// samples| of their interval. Smaller is better. The value is NaN without samples.
 ///
 /// For a single logit, p is 1 / (1 + exp(-logit)), and samples with a label other than 0 count as right, as in
 /// torchmetrics' BinaryCalibrationError with norm "l1". For one logit per class, p is the largest softmax probability,
@@ -67,14 +68,14 @@ class CalibrationError {
   }
   /// Returns three totals per interval: samples, sum of probabilities, right samples.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the error in [0, 1]; 0 without samples.
+  /// Returns the error in [0, 1]; NaN without samples.
   [[nodiscard]] double value() const noexcept {
     double counted = 0, sum = 0;
     for (std::size_t i = 0; i < totals_.size(); i += 3) {
       counted += totals_[i];
       sum += std::abs(totals_[i + 1] - totals_[i + 2]);
     }
-    return counted > 0 ? sum / counted : 0;
+    return counted > 0 ? sum / counted : std::numeric_limits<double>::quiet_NaN();
   }
   /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "calibration_error"; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -21,7 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Edit distance between the labels that nn::ctc_best_path reads and the true labels, divided by the number of true
 /// labels: `CtcErrorRate{&Clip::words}`. It is the word error rate if labels are words, and the character error rate if
-/// they are characters. It takes the labels of nn::ctc_loss. The value is 0 without labels. Smaller is better.
+/// they are characters. It takes the labels of nn::ctc_loss. The value is NaN without labels. Smaller is better.
 /// @source Levenshtein distance
 template <class Sample = detail::NoSample, class Labels = std::vector<int>>
 class CtcErrorRate {
@@ -63,8 +64,10 @@ class CtcErrorRate {
   }
   /// Returns the edit distances and the true labels.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the rate, at least 0; above 1 with more errors than labels.
-  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the rate, at least 0; above 1 with more errors than labels; NaN without labels.
+  [[nodiscard]] double value() const noexcept {
+    return totals_[1] == 0 ? std::numeric_limits<double>::quiet_NaN() : totals_[0] / totals_[1];
+  }
   /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "error_rate"; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// loss of an evaluation it has no class weights, sample weights, smoothing or auxiliary parts, so that models with
 /// different losses compare. Probabilities are the softmax of the logits; a single logit x gives label 1 the
 /// probability 1 / (1 + exp(-x)). Sequences and images count tokens or places. Labels equal to `ignored` do not count.
-/// Smaller is better. The value is 0 without samples.
+/// Smaller is better. The value is NaN without samples.
 template <class Sample = detail::NoSample, class Label = int>
 class LogLoss {
  public:
@@ -53,8 +54,10 @@ class LogLoss {
   }
   /// Returns the sum of the losses and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the mean in nats; 0 without samples.
-  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the mean in nats; NaN without samples.
+  [[nodiscard]] double value() const noexcept {
+    return totals_[1] == 0 ? std::numeric_limits<double>::quiet_NaN() : totals_[0] / totals_[1];
+  }
   /// Returns the name in reports.
   [[nodiscard]] static constexpr char const* name() noexcept { return "log_loss"; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,7 +12,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Mean of a part of the model's loss that nn::named_loss names: its sum, with its factor, over its own weight. Smaller
-/// is better.
+/// is better. The value is NaN if all labels of the part are missing.
 class LossPart {
  public:
   static constexpr bool higher_is_better = false;  ///< for best_by
@@ -26,8 +27,10 @@ class LossPart {
   }
   /// Returns the sum and the weight.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the mean; 0 without weight.
-  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  /// Returns the mean; NaN without weight.
+  [[nodiscard]] double value() const noexcept {
+    return totals_[1] == 0 ? std::numeric_limits<double>::quiet_NaN() : totals_[0] / totals_[1];
+  }
   /// Returns the name of the part.
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Mean of |prediction - target| over all outputs of all samples: `MeanAbsoluteError{&Run::energy}`. Sequences and
 /// images count tokens or places. Rows whose std::optional target is empty do not count. Smaller values are better. The
-/// value is 0 without samples, and NaN if a prediction is NaN.
+/// value is NaN without samples, or if a prediction is NaN.
 template <class Sample = detail::NoSample, class Target = float>
 class MeanAbsoluteError {
  public:
@@ -40,8 +41,10 @@ class MeanAbsoluteError {
   }
   /// Returns the sum of the errors and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the mean times RegressionOptions::unit.
-  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : options_.unit * totals_[0] / totals_[1]; }
+  /// Returns the mean times RegressionOptions::unit; NaN without samples.
+  [[nodiscard]] double value() const noexcept {
+    return totals_[1] == 0 ? std::numeric_limits<double>::quiet_NaN() : options_.unit * totals_[0] / totals_[1];
+  }
   /// Returns RegressionOptions::name, or "mean_absolute_error".
   [[nodiscard]] char const* name() const noexcept {
     return options_.name.empty() ? "mean_absolute_error" : options_.name.c_str();

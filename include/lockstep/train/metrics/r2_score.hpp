@@ -32,7 +32,7 @@ inline constexpr std::size_t outputs_of<std::vector<Value>> = outputs_of<Value>;
 /// Coefficient of determination: 1 - (sum of squared errors) / (sum of squared deviations of the targets from their
 /// mean), averaged over the outputs as by scikit-learn: `R2Score{&Run::energy}`. 1 is a perfect prediction, 0 that of
 /// the mean. An output whose targets are all equal counts 1 if it is predicted exactly, otherwise 0. Sequences and
-/// images count tokens or places. Rows whose std::optional target is empty do not count. The value is 0 without
+/// images count tokens or places. Rows whose std::optional target is empty do not count. The value is NaN without
 /// samples. `RegressionOptions::unit` has no effect. The deviations are a difference of sums, which loses digits if
 /// targets have a mean of more than 10^6 times their deviation; from 10^7 times on, targets count as equal.
 template <class Sample = detail::NoSample, class Target = float>
@@ -69,14 +69,14 @@ class R2Score {
   /// Returns for each output: count, sum of targets and its rounding errors, sum of their squares and its rounding
   /// errors, sum of squared errors.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the score, at most 1; negative if the mean is the better prediction.
+  /// Returns the score, at most 1; negative if the mean is the better prediction; NaN without samples.
   [[nodiscard]] double value() const noexcept {
     double sum = 0, seen = 0;
     for (std::size_t output = 0; output < outputs; ++output) {
       auto const score = score_of(output);
       if (score) sum += *score, ++seen;
     }
-    return seen == 0 ? 0 : sum / seen;
+    return seen == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / seen;
   }
   /// Returns RegressionOptions::name, or "r2".
   [[nodiscard]] char const* name() const noexcept { return options_.name.empty() ? "r2" : options_.name.c_str(); }

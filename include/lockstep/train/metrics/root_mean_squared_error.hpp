@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Root of the mean of (prediction - target)^2 over all outputs of all samples: `RootMeanSquaredError{&Run::energy}`.
 /// Sequences and images count tokens or places. Rows whose std::optional target is empty do not count. Smaller values
-/// are better. The value is 0 without samples, and NaN if a prediction is NaN.
+/// are better. The value is NaN without samples, or if a prediction is NaN.
 template <class Sample = detail::NoSample, class Target = float>
 class RootMeanSquaredError {
  public:
@@ -40,9 +41,10 @@ class RootMeanSquaredError {
   }
   /// Returns the sum of the squared errors and their number.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// Returns the root times RegressionOptions::unit.
+  /// Returns the root times RegressionOptions::unit; NaN without samples.
   [[nodiscard]] double value() const noexcept {
-    return totals_[1] == 0 ? 0 : options_.unit * std::sqrt(totals_[0] / totals_[1]);
+    return totals_[1] == 0 ? std::numeric_limits<double>::quiet_NaN()
+                           : options_.unit * std::sqrt(totals_[0] / totals_[1]);
   }
   /// Returns RegressionOptions::name, or "root_mean_squared_error".
   [[nodiscard]] char const* name() const noexcept {
