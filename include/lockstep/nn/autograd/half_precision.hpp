@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
 #include <utility>
 
 #include <lockstep/core/bfloat16.hpp>
@@ -15,11 +16,18 @@ struct ActivationsOf {
 template <class Model>
 requires requires { typename Model::Activations; }
 struct ActivationsOf<Model> {
-  using type = typename Model::Activations;
+  using Stored = typename Model::Activations;
+  static constexpr bool trains =
+      std::is_same_v<Stored, float> || std::is_same_v<Stored, bfloat16> || std::is_same_v<Stored, float16>;
+  static_assert(trains,
+                "Lockstep: a model stores its activations as float, bfloat16 or float16; in double, only "
+                "nn::check_gradients computes; see docs/reference/model.md");
+  using type = std::conditional_t<trains, Stored, float>;
 };
 }  // namespace detail
 
-/// Storage type of a model's activations: the model's own `using Activations = …;`, by default float.
+/// Storage type of a model's activations: the model's own `using Activations = …;`, by default float. Rejects other
+/// types than float, bfloat16 and float16 at compile time.
 template <class Model>
 using ActivationsOf = typename detail::ActivationsOf<Model>::type;
 

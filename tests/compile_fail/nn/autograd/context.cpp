@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE integers: Lockstep: activations are float, double, bfloat16 or float16
 // CASE twice: Lockstep: this model stores its activations in 16 bits already; leave nn::InBfloat16 or nn::InFloat16 out
+// CASE in_double: Lockstep: a model stores its activations as float, bfloat16 or float16
 // CASE no_layer: Lockstep: visit calls each(name, child) with a child that is no layer
 // CASE temporary: Lockstep: visit calls each(name, child) with a temporary object or a number
 // CASE const_visit: Lockstep: visit calls each(name, child) with a const child
@@ -13,6 +14,11 @@
 using namespace lockstep;
 
 struct Model {
+#if defined(CASE_in_double)
+  using Activations = double;
+#else
+  using Activations = float;
+#endif
 #if defined(CASE_no_layer)
   std::vector<nn::Parameter> tables;
 #else
@@ -43,6 +49,7 @@ nn::InFloat16<nn::InBfloat16<Model>> model{nn::InBfloat16<Model>{Model{}}};
 #else
 nn::InBfloat16<Model> model{Model{}};
 #endif
+static_assert(sizeof(nn::ActivationsOf<Model>) == 4);
 
 nn::ParameterLayout layout() {
 #if defined(CASE_const_model)
