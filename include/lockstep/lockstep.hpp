@@ -337,6 +337,7 @@
 #include <lockstep/train/metrics/best_evaluation.hpp>
 #include <lockstep/train/metrics/calibration_error.hpp>
 #include <lockstep/train/metrics/class_report.hpp>
+#include <lockstep/train/metrics/combined_metric.hpp>
 #include <lockstep/train/metrics/confusion_matrix.hpp>
 #include <lockstep/train/metrics/ctc_error_rate.hpp>
 #include <lockstep/train/metrics/entity_f1.hpp>
