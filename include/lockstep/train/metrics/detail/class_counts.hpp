@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,6 +29,13 @@ class ClassCounts {
     });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  /// Returns of_class(label, predicted, both) of a class, or NaN if it is neither a label nor predicted.
+  template <class Function>
+  [[nodiscard]] double of(std::size_t number, Function const& of_class) const noexcept {
+    auto const* const counts = &totals_[3 * number];
+    return counts[0] + counts[1] == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                      : of_class(counts[0], counts[1], counts[2]);
+  }
   /// Returns the mean of of_class(label, predicted, both) over classes that are a label or predicted, or 0 without such
   /// classes.
   template <class Function>
