@@ -6,6 +6,8 @@
 // CASE activation_of_column: Lockstep: functions of activations take Variables or Sequences behind the context
 // CASE sum_with_column: Lockstep: functions of activations take Variables or Sequences behind the context
 // CASE dot_with_column: Lockstep: functions of activations take Variables or Sequences behind the context
+// CASE gather_column: Lockstep: nn::all_gather takes rows, a Variable [rows, width]
+// CASE gather_numbers: Lockstep: nn::all_gather takes rows, a Variable [rows, width]
 // CASE log_softmax_of_column: Lockstep: functions of activations take Variables or Sequences behind the context
 // CASE loss_without_context: Lockstep: layers, activations and losses take the context first
 // CASE sequence_of_array: Lockstep: nn::sequence_of takes a column of std::vector, whole
@@ -41,6 +43,7 @@
 
 #include <lockstep/data/columns.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
+#include <lockstep/nn/contrastive/all_gather.hpp>
 #include <lockstep/nn/contrastive/dot_by_row.hpp>
 #include <lockstep/nn/elementwise/add.hpp>
 #include <lockstep/nn/elementwise/gelu.hpp>
@@ -162,6 +165,13 @@ auto loss(nn::Linear const& linear, Context& context, data::Columns<Sample> cons
   auto const logits = nn::add(context, hidden, batch[&Sample::x]);
 #else
   auto const logits = nn::gelu(context, hidden);
+#endif
+#if defined(CASE_gather_column)
+  static_cast<void>(nn::all_gather(context, batch[&Sample::label]));
+#elif defined(CASE_gather_numbers)
+  static_cast<void>(nn::all_gather(context, context.input(batch[&Sample::label])));
+#else
+  static_cast<void>(nn::all_gather(context, x));
 #endif
 #if defined(CASE_sequence_of_array)
   static_cast<void>(nn::sequence_of(context, batch[&Sample::x], batch.positions()));

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,14 @@ template <class Context>
           c.stream(), {sum, flat}, {}, {dx.data, flat}, dx.write);
   });
   return {y, rows.first(), x.extent(0)};
+}
+/// Rejects other arguments than rows at compile time.
+template <class Context, class X>
+requires(!std::is_convertible_v<X const&, VariableOf<Context, 2>>) Gathered<Context> all_gather(Context&, X const&) {
+  static_assert(!std::is_same_v<X, X>,
+                "Lockstep: nn::all_gather takes rows, a Variable [rows, width]. For a column of numbers pass "
+                "context.input(column.values.reshape(Extents<2>{batch.rows(), 1}))");
+  return {};
 }
 
 }}}  // namespace lockstep::nn

@@ -182,6 +182,16 @@ LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntro
   return {};
 }
 
+/// Rejects nn::where_present at compile time.
+template <class Context, class Logits, class Labels>
+requires requires(Labels const& labels) { labels.targets.present; }
+LossOf<Context> cross_entropy(Context&, Logits const&, Labels const&, CrossEntropyOptions const& = {}) {
+  static_assert(!std::is_same_v<Labels, Labels>,
+                "Lockstep: nn::where_present is for losses of numbers. Leave missing labels out of cross_entropy by "
+                "data::PadCollate{.value = -1} and {.ignored = -1}; see docs/reference/model.md");
+  return {};
+}
+
 /// Rejects calls without labels, or with others than a column or a view, at compile time.
 template <detail::IsContext Context, class Logits, class... Labels>
 requires(detail::LayerOutput<Logits> && !detail::starts_with_labels<Labels...>)  //

@@ -13,6 +13,7 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/detail/expect_present.hpp>
 #include <lockstep/nn/loss/expect_same_lengths.hpp>
 
@@ -43,6 +44,16 @@ template <class Rule>
     return Rule::name;
   else
     return "";
+}
+
+/// Rejects a prediction at compile time that is no Variable and no Sequence. Returns whether it is one.
+template <class Prediction>
+[[nodiscard]] consteval bool is_prediction() {
+  static_assert(
+      LayerOutput<Prediction>,
+      "Lockstep: a loss takes a prediction, a Variable or a Sequence; if predict returns several in a struct, "
+      "pass one of its members; see docs/reference/model.md");
+  return LayerOutput<Prediction>;
 }
 
 /// Computes the loss with the targets that `target_of(prediction)` returns for the prediction as the kernel reads it.
@@ -128,11 +139,15 @@ template <class Context, class Rule, class Prediction, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
                                                Column const& target, double factor = 1) {
-  expect_same_lengths(detail::rule_name<Rule>(), prediction, target);
-  detail::expect_present<typename Context::Space>(
-      detail::rule_name<Rule>(), target, [](auto) { return false; },
-      "nn::where_present(targets) leaves such rows out of the loss");
-  return elementwise_loss(context, rule, prediction, target.values, factor);
+  if constexpr (detail::is_prediction<Prediction>()) {
+    expect_same_lengths(detail::rule_name<Rule>(), prediction, target);
+    detail::expect_present<typename Context::Space>(
+        detail::rule_name<Rule>(), target, [](auto) { return false; },
+        "nn::where_present(targets) leaves such rows out of the loss");
+    return elementwise_loss(context, rule, prediction, target.values, factor);
+  } else {
+    return {};
+  }
 }
 
 /// Targets of which some are missing: the result of `where_present`.
@@ -145,6 +160,14 @@ struct WherePresent {
 template <class Column>
 requires requires(Column const& column) { column.present; }
 [[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
+/// Rejects columns without missing numbers at compile time.
+template <class Column>
+requires(!requires(Column const& column) { column.present; }) Column where_present(Column const& targets) {
+  static_assert(!std::is_same_v<Column, Column>,
+                "Lockstep: nn::where_present takes a column of std::optional numbers; if all rows have a target, pass "
+                "the column alone");
+  return targets;
+}
 
 namespace detail {
 /// Computes the loss of a column or a view with a target for each token, or of a column with some missing.
@@ -173,6 +196,13 @@ template <class Context, class Rule, class Column>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, 2> prediction,
                                                WherePresent<Column> const& known, double factor = 1) {
   return detail::loss_of_target(context, rule, detail::as_tokens(prediction), known, factor);
+}
+/// Rejects predictions that are no Variable at compile time.
+template <class Context, class Rule, class Prediction, class Column>
+requires(!detail::LayerOutput<Prediction>) LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&,
+                                                                            WherePresent<Column> const&, double = 1) {
+  static_cast<void>(detail::is_prediction<Prediction>());
+  return {};
 }
 
 /// Targets with a factor for each row, pixel or token: the result of `weighted`.
@@ -220,7 +250,9 @@ template <class Context, class Rule, class Prediction, class Target, class Facto
         "nn::weighted(nn::where_present(targets), factors), or a factor of 0, leaves such rows out of the loss");
     return detail::loss_of_target(context, rule, tokens, weighted.target, factor, {factors.data, {factors.size()}});
   };
-  if constexpr (requires { prediction.tokens; })
+  if constexpr (!detail::is_prediction<Prediction>())
+    return {};
+  else if constexpr (requires { prediction.tokens; })
     return loss(prediction);
   else
     return loss(detail::as_tokens(prediction));

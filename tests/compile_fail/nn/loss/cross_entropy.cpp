@@ -7,11 +7,14 @@
 // CASE factor: Lockstep: pass the factor of a loss to the function that computes it
 // CASE factor_behind: Lockstep: pass the factor of a loss to the function that computes it
 // CASE double_weights: Lockstep: class_weights takes floats, one for each class, that the model keeps
+// CASE present: Lockstep: nn::where_present is for losses of numbers
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <lockstep/data/columns.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/elementwise_loss.hpp>
 
 using namespace lockstep;
 
@@ -24,6 +27,7 @@ struct Sample {
   int
 #endif
       label;
+  std::optional<int> known;
 };
 
 template <class Logits>
@@ -41,6 +45,8 @@ double mean(nn::Context<float, HostSpace>& context, data::Columns<Sample> const&
 #elif defined(CASE_double_weights)
   std::vector<double> const weights{1, 2};
   static_cast<void>(nn::cross_entropy(context, logits, batch[&Sample::label], {.class_weights = weights}));
+#elif defined(CASE_present)
+  static_cast<void>(nn::cross_entropy(context, logits, nn::where_present(batch[&Sample::known])));
 #elif defined(CASE_sum)
   static_cast<void>(loss + loss);
 #elif defined(CASE_factor)
