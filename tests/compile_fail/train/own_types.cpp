@@ -30,7 +30,7 @@
 // CASE forward_as_predict: Lockstep: the model's forward(context, batch) does not return an nn::LossOf<Context>
 // CASE called_layer: no match for call to
 // NOT CLANG called_layer
-// CASE misspelled_member: has no member named
+// CASE misspelled_member: no member named
 // CASE rule_of_value: Lockstep: the rule of nn::elementwise_loss has a template operator()(T prediction, T target)
 // CASE rule_not_const: Lockstep: the rule of nn::elementwise_loss has a template operator()(T prediction, T target)
 // CASE rule_without_name: Lockstep: the rule of nn::elementwise_loss says its name

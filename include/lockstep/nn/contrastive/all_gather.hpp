@@ -110,9 +110,10 @@ template <class Context>
   return {y, rows.first(), x.extent(0)};
 }
 /// Rejects other arguments than rows at compile time.
-template <class Context, class X>
-requires(!std::is_convertible_v<X const&, VariableOf<Context, 2>>) Gathered<Context> all_gather(Context&, X const&) {
-  static_assert(!std::is_same_v<X, X>,
+template <class Context, class Input>
+requires(!std::is_convertible_v<Input const&, VariableOf<Context, 2>>) Gathered<Context> all_gather(Context&,
+                                                                                                    Input const&) {
+  static_assert(!std::is_same_v<Input, Input>,
                 "Lockstep: nn::all_gather takes rows, a Variable [rows, width]. For a column of numbers pass "
                 "context.input(column.values.reshape(Extents<2>{batch.rows(), 1}))");
   return {};
