@@ -237,6 +237,25 @@ TEST_CASE("16-bit parameters are read as floats") {
   CHECK(load("BF16", 0x4170) == 15);
 }
 
+TEST_CASE("64-bit integers are read as floats if these are exact") {
+  TemporaryFolder folder;
+  Arena<Other> other;
+  auto const load = [&](std::int64_t number) {
+    std::string const header = R"({"scale":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})";
+    auto bytes = file_of(header, 8, header.size());
+    std::memcpy(&bytes[bytes.size() - 8], &number, 8);
+    lockstep_test::write_file(folder / "p", bytes);
+    train::load_parameters(folder / "p", other.layout, other.values);
+    return other.values[0];
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 24;
+  for (std::int64_t const number : {std::int64_t{0}, std::int64_t{-7}, most, -most})
+    CHECK(load(number) == static_cast<float>(number));
+  for (std::int64_t const number : {most + 1, -most - 1})
+    CHECK_THROWS_WITH_AS(load(number), doctest::Contains("\"scale\" has the integer "), DataError);
+  CHECK(other.values[0] == static_cast<float>(-most));
+}
+
 TEST_CASE("metadata of other programs that are no strings do not matter to the parameters") {
   TemporaryFolder folder;
   Arena<Other> other;
@@ -273,7 +292,7 @@ TEST_CASE("damaged and hostile files are refused with a sentence, and no byte be
   refuses(whole("{"), "p");
   refuses(whole("[]"), "an object is needed");
   refuses(whole("{}"), "no parameter \"scale\"");
-  refuses(whole(tensor("[0,4]", "I32")), "is of type I32; F32, F16, BF16 or F64 is needed");
+  refuses(whole(tensor("[0,4]", "I32")), "is of type I32; F32, F16, BF16, F64 or I64 is needed");
   refuses(whole(tensor("[0,4]", "F16")), "[0, 4) of 4; 2 bytes inside the file are needed");
   refuses(whole(tensor("[4,8]")), "[4, 8), and the file ends with 4: it is cut off");
   refuses(whole(tensor("[-4,0]")), "[-4, 0)");

@@ -123,8 +123,9 @@ void save_parameters(std::string const& path, nn::ParameterLayout const& layout,
                      Metadata const& metadata = {}, std::span<float const> buffers = {});
 
 /// Reads parameters and buffers from a safetensors file of float64, float32, float16 or bfloat16, by `save_parameters`
-/// or any other program. Returns the file's metadata without the keys that Lockstep reserves ("lockstep."). Tensors
-/// that the model does not have are ignored. `names` selects what is read, and its names in the file.
+/// or any other program. Counters may be int64, up to 2^24. Returns the file's metadata without the keys that Lockstep
+/// reserves ("lockstep."). Tensors that the model does not have are ignored. `names` selects what is read, and its
+/// names in the file.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both change only if all is valid
 /// @throws DataError if the file cannot be read or is malformed, or if a selected tensor is missing or its shape or
 /// checksum differs
@@ -182,10 +183,14 @@ struct SafetensorsFile {
     std::string_view type;
 
     void widen(std::span<std::byte const> piece, std::span<float> out) const;
+    template <class Number>
     static void narrow(std::span<std::byte const> piece, std::span<float> out);
   };
   /// @throws DataError if a finite number is infinite as a float
   static void expect_float_range(std::string const& path, std::string const& name, std::span<std::byte const> doubles);
+  /// @throws DataError if an integer is above 2^24 in magnitude
+  static void expect_exact_integers(std::string const& path, std::string const& name,
+                                    std::span<std::byte const> integers);
   /// Reads bytes from an offset in the file.   @throws DataError if it ends earlier
   void take(std::string const& path, Index at, std::span<std::byte> to) const;
   void check_sum(std::string const& path, std::string const& name, Checksum const& found) const;

@@ -231,6 +231,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_tensor(std::string const& path, 
     take(path, found.begin + static_cast<Index>(at), piece);
     running.add(piece);
     if (found.type == "F64") expect_float_range(path, name, piece);
+    if (found.type == "I64") expect_exact_integers(path, name, piece);
     if (!out.empty()) found.widen(piece, out.subspan(at / found.width, piece.size() / found.width));
   }
   check_sum(path, name, running.sum());
@@ -239,13 +240,15 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_tensor(std::string const& path, 
 LOCKSTEP_INLINE void SafetensorsFile::Tensor::widen(std::span<std::byte const> piece, std::span<float> out) const {
   if (type == "F16") return lockstep::widen<float16>(piece, out);
   if (type == "BF16") return lockstep::widen<bfloat16>(piece, out);
-  if (type == "F64") return narrow(piece, out);
+  if (type == "F64") return narrow<double>(piece, out);
+  if (type == "I64") return narrow<std::int64_t>(piece, out);
   std::memcpy(out.data(), piece.data(), piece.size());
 }
 
-LOCKSTEP_INLINE void SafetensorsFile::Tensor::narrow(std::span<std::byte const> piece, std::span<float> out) {
+template <class Number>
+void SafetensorsFile::Tensor::narrow(std::span<std::byte const> piece, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
-    double number = 0;
+    Number number = 0;
     std::memcpy(&number, piece.data() + i * sizeof number, sizeof number);
     out[i] = static_cast<float>(number);
   }
@@ -260,6 +263,17 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::expect_float_range(std::string const&
       throw DataError(path + ": parameter \"" + name +
                       "\" has a number beyond the range of float32"
                       ", and would be infinite; scale the parameters");
+  }
+}
+
+LOCKSTEP_COLD_INLINE void SafetensorsFile::expect_exact_integers(std::string const& path, std::string const& name,
+                                                                 std::span<std::byte const> integers) {
+  for (std::size_t at = 0; at < integers.size(); at += sizeof(std::int64_t)) {
+    std::int64_t number = 0;
+    std::memcpy(&number, integers.data() + at, sizeof number);
+    if (number < -(std::int64_t{1} << 24) || number > std::int64_t{1} << 24)
+      throw DataError(path + ": parameter \"" + name + "\" has the integer " + std::to_string(number) +
+                      "; it is read as float32, in which integers are exact up to 2^24");
   }
 }
 
@@ -286,8 +300,8 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
     throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
   auto const what = path + ": parameter \"" + name + "\"";
   auto const& type = tensor->at("dtype").string();
-  if (type != "F32" && type != "F16" && type != "BF16" && type != "F64")
-    throw DataError(what + " is of type " + type + "; F32, F16, BF16 or F64 is needed");
+  if (type != "F32" && type != "F16" && type != "BF16" && type != "F64" && type != "I64")
+    throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
   std::vector<Index> shape;
   for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
   if (without_ones(shape) != without_ones(entry.shape))
@@ -295,7 +309,7 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
                     ": make it with the sizes of the run that saved it, such as the same vocabulary");
   auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
              end = tensor->at("data_offsets").at(std::size_t{1}).integer();
-  Index const width = type == "F64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;
+  Index const width = type == "F64" || type == "I64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;
   auto const place = what + " is at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
   if (begin < 0 || end < begin || end - begin != bytes)
     throw DataError(place + " of " + std::to_string(data_bytes) + "; " + std::to_string(bytes) +
