@@ -81,6 +81,49 @@ double largest_difference(std::vector<float> const& a, std::vector<float> const&
   return largest;
 }
 
+/// Computes a layer without a graph, and again in backward, as activation checkpointing does.
+struct Recomputed : torch::autograd::Function<Recomputed> {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context, torch::Tensor const& x,
+                               torch::nn::LinearImpl* layer) {
+    context->save_for_backward({x});
+    context->saved_data["layer"] = reinterpret_cast<std::int64_t>(layer);
+    at::NoGradGuard const constant;
+    return layer->forward(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list const& gradients) {
+    auto const x = context->get_saved_variables()[0].detach().requires_grad_(true);
+    auto& layer = *reinterpret_cast<torch::nn::LinearImpl*>(context->saved_data["layer"].toInt());
+    at::AutoGradMode const on(true);
+    layer.forward(x).backward(gradients[0]);
+    return {x.grad(), torch::Tensor()};
+  }
+};
+/// One layer, used three times between others.
+struct Recurring : torch::nn::Module {
+  int recomputed_uses, steps = 0;
+  bool from_second_step;
+  torch::nn::Linear first{register_module("first", torch::nn::Linear(2, 24))};
+  torch::nn::Linear middle{register_module("middle", torch::nn::Linear(24, 24))};
+  torch::nn::Linear head{register_module("head", torch::nn::Linear(24, 2))};
+
+  explicit Recurring(int uses, bool later = false) : recomputed_uses(uses), from_second_step(later) {}
+  torch::Tensor forward(torch::Tensor const& x) {
+    auto h = torch::tanh(first(x));
+    int const recomputed = from_second_step && steps++ == 0 ? 0 : recomputed_uses;
+    for (int use = 0; use < 3; ++use)
+      h = torch::tanh(use < recomputed ? Recomputed::apply(h, middle.get()) : middle(h));
+    return head(h);
+  }
+};
+auto recurring(int uses, bool from_second_step = false) {
+  return interop::Torch{[uses, from_second_step] {
+                          torch::manual_seed(1);
+                          return std::make_shared<Recurring>(uses, from_second_step);
+                        },
+                        predict, loss_of};
+}
+
 template <class Batch>
 struct WithoutPositions {
   Batch all;
@@ -221,6 +264,9 @@ TEST_CASE("a gradient is reported as soon as backward has computed it, and excep
                            &recorder};
   data::Collated const batch{data::PadCollate{}, points(9)};
   replica.run(batch.batch(), {.key = 1}, {}, sink);
+  CHECK(recorder.offsets.empty());  // the first pass counts the gradients of each parameter
+  std::fill_n(replica.gradient_data(), layout.size(), 7.0f);
+  replica.run(batch.batch(), {.key = 1}, {}, sink);
   CHECK(recorder.offsets.size() == 4);
   CHECK_FALSE(recorder.last_was_there);
   std::vector<float> const gradients(replica.gradient_data(), replica.gradient_data() + layout.size());
@@ -230,6 +276,34 @@ TEST_CASE("a gradient is reported as soon as backward has computed it, and excep
   recorder.throws = false;
   replica.run(batch.batch(), {.key = 1}, {}, sink);
   CHECK(std::equal(gradients.begin(), gradients.end(), replica.gradient_data()));
+}
+
+TEST_CASE("a parameter with several gradients in one backward pass is reduced once, when all are there") {
+  auto const fit_recurring = [](int uses) {
+    std::array<std::vector<float>, 2> all;
+    launch::Options threads;
+    threads.threads = 2;
+    launch::run(threads, [&](launch::World& world) {
+      Trainer trainer{recurring(uses), optim::SGD{.learning_rate = 0.1},
+                      parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
+      auto batches = loader(4, 24);
+      trainer.fit(batches, {.epochs = 2, .check_replicas_every = 1});
+      all[static_cast<std::size_t>(world.rank)].assign(trainer.values().begin(), trainer.values().end());
+      return 0;
+    });
+    CHECK(all[0] == all[1]);
+    return all[0];
+  };
+  auto const expected = fit_recurring(0);
+  for (int const uses : {1, 2, 3}) {
+    CAPTURE(uses);
+    // Six steps of 0.1 by means of eight gradients, which are sums over three uses in another order.
+    CHECK(largest_difference(fit_recurring(uses), expected) <= 6 * 0.1 * 3 * 8 * 24 * std::ldexp(1.0, -24));
+  }
+  Trainer changing{recurring(2, true), optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  auto batches = loader(4, 24);
+  CHECK_THROWS_WITH_AS(changing.fit(batches), doctest::Contains("\"middle.bias\" received a second gradient"),
+                       ConfigError);
 }
 
 TEST_CASE("torch's generator is not seeded from a batch without positions") {
@@ -297,6 +371,37 @@ TEST_CASE("buffers are saved with the parameters: floats unchanged, counters as 
   CHECK(trained.norm->running_mean.equal(net.norm->running_mean));
   CHECK(trained.norm->running_var.equal(net.norm->running_var));
   CHECK(trained.norm->num_batches_tracked.item<std::int64_t>() == 8);
+}
+
+TEST_CASE("parts that a module has in evaluation mode stay in it, also after an evaluation") {
+  auto const check = [](auto from, char const* mean, char const* batches_seen, bool is_frozen) {
+    Trainer trainer{
+        interop::Torch{
+            from, [](auto& module, auto const& batch) { return module.forward(interop::tensor_of(batch[&Point::at])); },
+            loss_of},
+        optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+    auto batches = loader(11), held_out = loader(5);
+    trainer.fit(batches, train::Evaluation{held_out}, {.epochs = 2});
+    int found = 0;
+    for (auto const& entry : trainer.layout().buffers()) {
+      auto const first = trainer.buffers()[static_cast<std::size_t>(entry.offset)];
+      if (entry.name == mean && ++found) CHECK((first == 0) == is_frozen);
+      if (entry.name == batches_seen && ++found) CHECK(first == (is_frozen ? 0 : 8));
+    }
+    CHECK(found == 2);
+  };
+  auto const frozen_part = [](bool all) {
+    return [all] {
+      auto net = std::make_shared<Net>(true);
+      all ? net->eval() : net->norm->eval();
+      return net;
+    };
+  };
+  check(frozen_part(false), "norm.running_mean", "norm.num_batches_tracked", true);
+  check(frozen_part(true), "norm.running_mean", "norm.num_batches_tracked", false);  // a whole module is trained
+  torch::nn::BatchNorm1d norm(2);
+  norm->eval();
+  check(torch::nn::Sequential(norm, torch::nn::Linear(2, 2)), "0.running_mean", "0.num_batches_tracked", true);
 }
 
 TEST_CASE("a resumed run ends with the bits of an uninterrupted one") {
@@ -470,7 +575,32 @@ TEST_CASE("modules that cannot be trained are refused by name") {
   wrong->head->to(torch::kDouble);
   CHECK_THROWS_WITH_AS((interop::Torch{wrong, predict, loss_of}),
                        doctest::Contains("\"head.weight\" is a CPUDoubleType"), ConfigError);
+  auto const computed = std::make_shared<Net>();
+  computed->register_parameter("scale", computed->head->weight * 2);
+  CHECK_THROWS_WITH_AS((interop::Torch{computed, predict, loss_of}),
+                       doctest::Contains("\"scale\" is the result of an operation"), ConfigError);
+  auto const hashing = std::make_shared<Net>();
+  hashing->register_buffer("prime", torch::full({1}, std::int64_t{1000000007}, torch::kLong));
+  CHECK_THROWS_WITH_AS((interop::Torch{hashing, predict, loss_of}),
+                       doctest::Contains("\"prime\" is a CPULongType of large numbers"), ConfigError);
   auto batches = loader(11);
+  auto const counting = std::make_shared<Net>();
+  auto const seen = counting->register_buffer("seen", torch::full({1}, (std::int64_t{1} << 24) - 2, torch::kLong));
+  Trainer counts{interop::Torch{counting,
+                                [](Net& net, auto const& batch) {
+                                  net.named_buffers()["seen"] += 1;
+                                  return predict(net, batch);
+                                },
+                                loss_of},
+                 optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(counts.fit(batches), doctest::Contains("\"seen\" has integers that float32 rounds"),
+                       ConfigError);
+  CHECK(seen.item<std::int64_t>() == (std::int64_t{1} << 24) + 1);
+  auto const fixed = std::make_shared<Net>();
+  for (auto& parameter : fixed->parameters()) parameter.requires_grad_(false);
+  Trainer idle{interop::Torch{fixed, predict, loss_of}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(idle.fit(batches), doctest::Contains("no parameter of the module requires a gradient"),
+                       ConfigError);
   Trainer trainer{interop::Torch{std::make_shared<Net>(), predict,
                                  [](torch::Tensor const& logits, auto const& batch) {
                                    return interop::TorchLoss{logits, batch.rows()};

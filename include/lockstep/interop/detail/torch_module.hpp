@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -190,15 +191,21 @@ class TorchSource {
     if (!(tensor.is_cpu() || tensor.is_cuda()) || tensor.layout() != torch::kStrided)
       throw ConfigError(what + " is a " + tensor.toString() + " on " + tensor.device().str() +
                         "; modules are trained on the CPU or a GPU, as dense tensors: module->to(torch::kCPU)");
+    if (is_learned && !tensor.is_leaf())
+      throw ConfigError(what +
+                        " is the result of an operation, through which no gradient could reach its inputs; "
+                        "register its values, tensor.detach(), or compute it in forward");
     auto const on_host = tensor.detach().cpu();
     auto const values = on_host.to(torch::kFloat).contiguous();
     bool const is_exact =
         tensor.scalar_type() == torch::kFloat || (!is_learned && !tensor.is_floating_point() && !tensor.is_complex() &&
                                                   values.to(tensor.scalar_type()).equal(on_host));
     if (!is_exact)
-      throw ConfigError(what + " is a " + tensor.toString() + (tensor.is_floating_point() ? "" : " of large numbers") +
-                        "; parameters and buffers are kept as float32, in which integers are exact up to 2^24: "
-                        "module->to(torch::kFloat)");
+      throw ConfigError(what + " is a " + tensor.toString() +
+                        (tensor.is_floating_point() || tensor.is_complex()
+                             ? "; parameters and buffers are kept as float32: module->to(torch::kFloat)"
+                             : " of large numbers; buffers are kept as float32, in which integers are exact up to "
+                               "2^24: keep constants in an ordinary member of the module"));
     return values;
   }
 
@@ -261,7 +268,7 @@ class TorchReplica {
       if (place->is_learned)
         add_learned(context, parameters[place->at], name, tensor);
       else
-        add_kept(context, buffers[place->at], tensor);
+        add_kept(context, buffers[place->at], name, tensor);
     };
     for (auto const& each : next.module->named_parameters()) bind_one(each.key(), each.value());
     for (auto const& each : next.module->named_buffers()) bind_one(each.key(), each.value());
@@ -270,6 +277,7 @@ class TorchReplica {
                         " parameters and buffers, fewer than the first one; modules must have the same structure");
     for (std::size_t i = 0; i < learned_.size(); ++i) add_gradient_hook(i);
     module_ = std::move(next.module);
+    keep_modes();
     source_ = source;
     is_users_module_ = next.is_users_module;
   }
@@ -284,17 +292,22 @@ class TorchReplica {
                "\" is no longer in its trainer's memory; do not change the data type or device of a module that a "
                "trainer uses, and use a module in one trainer only";
       });
-    if (module_->is_training() != training) module_->train(training);
+    set_mode(training);
     for (auto& each : kept_) each.copy_from_arena();
     return *module_;
   }
   /// Call it after the module has predicted.
+  /// @throws ConfigError for a buffer of integers that float32 rounds
   void end() {
     for (auto& each : kept_) each.copy_to_arena();
   }
 
   /// Sets the loss from which `backward` starts.
+  /// @throws ConfigError if the module learns nothing
   void set_loss(Context& context, torch::Tensor loss) {
+    expect<ConfigError>(!learned_.empty(), [] {
+      return std::string("interop::Torch: no parameter of the module requires a gradient, so nothing can be learned");
+    });
     loss_ = std::move(loss);
     for (auto const& each : learned_) context.parameters().gradients().add_use(*each.parameter);
   }
@@ -309,6 +322,7 @@ class TorchReplica {
       error_ = std::current_exception();
     }
     context_ = nullptr;
+    for (auto& each : learned_) each.most = std::max(each.most, std::exchange(each.now, 0));
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -323,10 +337,13 @@ class TorchReplica {
     torch::Tensor gradient{};   // in the arena
     Accumulator accumulator{};  // keeps torch's accumulator and its hook alive
     std::uintptr_t hook = 0;    // the hook's key
+    int now = 0;                // gradients in this pass
+    int most = 0;               // gradients in any earlier pass
   };
   /// Kept tensors may be integers, which are float32 in the arena. They are copied before each pass, and after a pass
   /// that changed them.
   struct Kept {
+    std::string name;
     torch::Tensor tensor, in_arena;
     std::int64_t version = 0;
 
@@ -341,6 +358,12 @@ class TorchReplica {
       if (shares_arena() || tensor._version() == version) return;
       at::NoGradGuard const constant;
       in_arena.copy_(tensor);
+      if (name.ends_with("num_batches_tracked")) return;  // counts to 2^24, then stays: BatchNorm rarely reads it
+      expect<ConfigError>(in_arena.to(tensor.scalar_type()).equal(tensor), [&] {
+        return "interop::Torch: buffer \"" + name +
+               "\" has integers that float32 rounds; buffers are kept as float32, in which integers are exact up to "
+               "2^24: count in larger units, or in several buffers";
+      });
     }
   };
 
@@ -363,6 +386,23 @@ class TorchReplica {
     for (auto const extent : tensor.sizes()) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
     return text + "]";
   }
+  /// Remembers the modes of a module of which parts are in evaluation mode, such as a frozen part with BatchNorm.
+  void keep_modes() {
+    auto const parts = module_->modules();
+    bool const is_mixed = module_->is_training() && std::any_of(parts.begin(), parts.end(),
+                                                                [](auto const& part) { return !part->is_training(); });
+    modes_.clear();
+    if (!is_mixed) return;
+    for (auto const& part : parts) modes_.emplace_back(part, part->is_training());
+  }
+  /// Sets the mode of a pass. In training, parts have the modes that the module had when it was bound.
+  void set_mode(bool training) {
+    if (module_->is_training() == training) return;
+    module_->train(training);
+    if (!training) return;
+    for (auto const& [part, was_training] : modes_)  // a part comes before its own parts, whose modes it sets
+      if (part->is_training() != was_training) part->train(was_training);
+  }
   void add_learned(Context& context, nn::Parameter const& parameter, std::string const& name, torch::Tensor& tensor) {
     auto* const values = const_cast<float*>(context.template value<0>(parameter).data);
     tensor.set_data(tensor_over<Space>(values, tensor.sizes(), torch::kFloat));
@@ -370,11 +410,11 @@ class TorchReplica {
     tensor.requires_grad_(true);
     learned_.push_back({name, tensor, values, &parameter});
   }
-  void add_kept(Context& context, nn::Buffer const& buffer, torch::Tensor& tensor) {
+  void add_kept(Context& context, nn::Buffer const& buffer, std::string const& name, torch::Tensor& tensor) {
     auto const in_arena = tensor_over<Space>(context.template value<0>(buffer).data, tensor.sizes(), torch::kFloat);
     tensor.set_data(tensor.scalar_type() == torch::kFloat ? in_arena : tensor.to(in_arena.device()));
     tensor.requires_grad_(false);
-    kept_.push_back({tensor, in_arena});
+    kept_.push_back({name, tensor, in_arena});
   }
   void add_gradient_hook(std::size_t i) {
     auto& each = learned_[i];
@@ -386,9 +426,12 @@ class TorchReplica {
           return outputs;
         }));
   }
-  /// Takes a complete gradient, on backward's thread.
+  /// Takes a gradient, on backward's thread. It is complete, unless a function of the user runs a backward pass of its
+  /// own within its `backward`, as activation checkpointing does: then a parameter may receive several gradients in one
+  /// pass. A parameter is reported early if each earlier pass had one gradient of it, otherwise at the end of the pass.
   void take_gradient(Learned& of, torch::Tensor const& gradient) {
     of.tensor.mutable_grad().reset();
+    ++of.now;
     if (error_) return;
     try {
       if (gradient.defined()) {
@@ -402,6 +445,13 @@ class TorchReplica {
         else
           of.gradient.add_(dense);
       }
+      if (of.most != 1) return;
+      expect<ConfigError>(of.now == 1, [&] {
+        return "interop::Torch: parameter \"" + of.name +
+               "\" received a second gradient in one backward pass, for the "
+               "first time: some torch::autograd::Function runs a backward pass of its own. Use the parameter in such "
+               "functions equally often in every pass";
+      });
       context_->parameters().gradients().finish_use(*of.parameter);
     } catch (...) {
       error_ = std::current_exception();
@@ -415,6 +465,7 @@ class TorchReplica {
   torch::Device device_ = torch::kCPU;
   std::vector<Learned> learned_;
   std::vector<Kept> kept_;
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes_;  // parts, and whether they train
   torch::Tensor loss_;
   Context* context_ = nullptr;  // set while backward runs
   std::exception_ptr error_;
