@@ -399,6 +399,9 @@ TEST_CASE("parts that a module has in evaluation mode stay in it, also after an 
   };
   check(frozen_part(false), "norm.running_mean", "norm.num_batches_tracked", true);
   check(frozen_part(true), "norm.running_mean", "norm.num_batches_tracked", false);  // a whole module is trained
+  auto const in_place = frozen_part(false)();
+  for (int trainer = 0; trainer < 2; ++trainer) check(in_place, "norm.running_mean", "norm.num_batches_tracked", true);
+  CHECK(in_place->is_training());
   torch::nn::BatchNorm1d norm(2);
   norm->eval();
   check(torch::nn::Sequential(norm, torch::nn::Linear(2, 2)), "0.running_mean", "0.num_batches_tracked", true);

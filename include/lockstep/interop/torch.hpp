@@ -149,9 +149,10 @@ std::shared_ptr<TorchSource> source_of(From from) {
 /// parameters is fixed in the constructor.
 ///
 /// Each replica has its own module: a result of the given function, or a clone. A module that is not
-/// torch::nn::Cloneable is trained in place and allows only one replica. Gradients are copied to their bucket as
-/// torch's backward completes them. Each pass sets torch's number of threads and grad mode for the calling thread, and
-/// then restores them.
+/// torch::nn::Cloneable is trained in place and allows only one replica. Parts that the module has in evaluation mode
+/// stay in it, unless all of it is. Gradients are copied to their bucket as torch's backward completes them; after the
+/// first pass, they are also reported then. Each pass sets torch's number of threads and grad mode for the calling
+/// thread, and then restores them.
 /// Passes on a GPU run in the replica's stream and are not recorded as CUDA graphs. Torch keeps activations in memory
 /// of its own.
 /// @determinism as torch's operations. Results repeat, and are equal under DataParallel and DistributedDataParallel, if
@@ -159,7 +160,8 @@ std::shared_ptr<TorchSource> source_of(From from) {
 template <class Module, class Predict, class LossFunction>
 class Torch {
  public:
-  /// @throws ConfigError for a module whose tensors are not on the CPU or a GPU, or not float32
+  /// @throws ConfigError for a module whose tensors are not on the CPU or a GPU, or not float32, or whose parameters
+  /// are not leaves. Buffers may be integers up to 2^24
   template <class From>
   Torch(From from, Predict predict, LossFunction loss, TorchRandom random = TorchRandom::seeded)
       : source_(detail::source_of(std::move(from))),

@@ -235,6 +235,7 @@ class TorchReplica {
       if (each.accumulator) each.accumulator->del_post_hook(each.hook);
     if (!is_users_module_) return;
     try {
+      if (!modes_.empty()) set_mode(true);  // for the next trainer
       stream_->synchronize();
       for_each_tensor([](torch::Tensor& tensor) { tensor.set_data(tensor.detach().clone()); });
       for (auto& each : learned_) forget_accumulator(each.tensor);
