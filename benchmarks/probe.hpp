@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <lockstep/core/clock.hpp>
 #include <sized.hpp>
+#include <lockstep/core/clock.hpp>
 
 namespace lockstep_bench {
 
