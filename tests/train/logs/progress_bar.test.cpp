@@ -11,7 +11,8 @@ using namespace lockstep;
 
 namespace {
 /// Returns a bar's output into a file during a run of `steps` steps with an evaluation at its end.
-std::string written(Index steps, std::vector<std::string> unused = {}, Index fewer = 0, double step_seconds = 0.001) {
+std::string written(Index steps, std::vector<std::string> unused = {}, Index fewer = 0, double step_seconds = 0.001,
+                    std::vector<Index> resumed_at = {}) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);
@@ -23,6 +24,7 @@ std::string written(Index steps, std::vector<std::string> unused = {}, Index few
   record.steps = steps - fewer;
   record.evaluations = {{1, 4, 10, 0.5, {}, 1, true}, {2, 6, 10, 0.4, {}, 2, true}, {3, 7, 10, 0.6, {}, 3}};
   record.session.unused_parameters = std::move(unused);
+  record.resumed_at = std::move(resumed_at);
   bar.finish(record);
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
   std::rewind(file);
@@ -92,6 +94,11 @@ TEST_CASE("a bar used for a second fit shows it like the first") {
 TEST_CASE("parameters that no step used are named at the end") {
   auto const text = written(1, {"head.weight", "head.bias"});
   CHECK(text.ends_with("\nnote: no step used these parameters, which have not learned: head.weight, head.bias\n"));
+}
+
+TEST_CASE("after a resume, only the steps since then have not used the parameters that are named at the end") {
+  auto const text = written(9, {"head.weight"}, 0, 0.001, {2, 5});
+  CHECK(text.ends_with("\nnote: no step since the resume at step 5 used these parameters: head.weight\n"));
 }
 
 TEST_CASE("samples that the loaders skipped or replaced are listed at the end") {

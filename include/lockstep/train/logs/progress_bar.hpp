@@ -31,7 +31,7 @@ class ProgressBar final : public Observer {
   void evaluation(EvaluationReport const& report) override;
 
   /// Says if the run ended early, lists training samples that the loaders left out or replaced, and names parameters
-  /// that no step used.
+  /// that no step used since the start or the last resume.
   void finish(RunRecord const& record) override;
 
   /// Formats as "evaluation loss 0.2536, accuracy 0.9333 over 195 samples".

@@ -66,8 +66,12 @@ LOCKSTEP_COLD_INLINE void ProgressBar::finish(RunRecord const& record) {
   std::string names;
   for (auto const& name : record.session.unused_parameters) names += (names.empty() ? "" : ", ") + name;
   if (names.empty()) return;
-  std::fprintf(out_, "%snote: no step used these parameters, which have not learned: %s\n", terminal_ ? "\r\x1b[K" : "",
-               names.c_str());
+  char const* const clear = terminal_ ? "\r\x1b[K" : "";
+  if (auto const resumed = static_cast<long long>(record.resumed()); resumed > 0)
+    std::fprintf(out_, "%snote: no step since the resume at step %lld used these parameters: %s\n", clear, resumed,
+                 names.c_str());
+  else
+    std::fprintf(out_, "%snote: no step used these parameters, which have not learned: %s\n", clear, names.c_str());
   std::fflush(out_);
 }
 
