@@ -84,6 +84,7 @@ struct Setting {
   std::uint64_t order = 3;
   Index held_out = 0, evaluated_at_once = 4;
   std::uint64_t evaluation_order = 0;
+  data::Tail tail = data::Tail::exact;
 };
 
 // One global batch, for any number of shards, and the bits of all results.
@@ -95,7 +96,8 @@ Outcome train_with(Policy policy, Optimizer optimizer, Setting const& setting) {
                           data::PadCollate{},
                           {.batch_size = std::max<Index>(1, global_batch / parts),
                            .workers = setting.workers,
-                           .prefetch = setting.prefetch});
+                           .prefetch = setting.prefetch,
+                           .tail = setting.tail});
   Losses losses;
   FitOptions options{
       .epochs = 1000, .max_steps = setting.steps, .accumulation = setting.accumulation, .observers = {&losses}};
@@ -258,6 +260,8 @@ TEST_CASE("ranks started with other settings are refused before they diverge, an
   });
   fails("rank 1 has batch size = 4, but rank 0 has batch size = 8",
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
+  fails("rank 1 has tail = pad, but rank 0 has tail = exact",
+        [](Setting& mine, optim::AdamW&) { mine.tail = data::Tail::pad; });
   fails("rank 1 has samples of the data = 15, but", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
   fails("rank 1 has fingerprint of the order of the data = ", [](Setting& mine, optim::AdamW&) { mine.order = 4; });
   fails("rank 1 has sample 6 of the data = ",

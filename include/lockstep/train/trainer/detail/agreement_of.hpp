@@ -71,6 +71,10 @@ template <class Loader, class Evaluation>
   for (auto const& [name, value] : options.equal_on_all_ranks) agreement.add(name, value);
   add_order(agreement, "data", loader);
   agreement.add("batch size", batch_size);
+  if constexpr (requires { loader.options().tail; }) {
+    auto const tail = loader.options().tail;
+    agreement.add("tail", tail == data::Tail::exact ? "exact" : tail == data::Tail::pad ? "pad" : "drop");
+  }
   add_evaluation(agreement, evaluation);
   add_options(agreement, options, metric_names);
   return agreement;
