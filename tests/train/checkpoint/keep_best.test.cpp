@@ -169,6 +169,15 @@ TEST_CASE("a fit without evaluations is refused before its first step, also in a
   CHECK_FALSE(std::filesystem::exists(folder / "of"));
 }
 
+TEST_CASE("a null observer is refused before the first step") {
+  auto loader = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(
+      trainer.fit(loader, {.observers = {nullptr}}),
+      "fit: options.observers holds a null pointer; leave out an observer that this rank does not have", ConfigError);
+  CHECK(trainer.values()[0] == 0);
+}
+
 TEST_CASE("with a stream, each new best prints one line with value, step and path") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors", printed = folder / "said.txt";

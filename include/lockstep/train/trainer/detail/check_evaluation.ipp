@@ -49,11 +49,15 @@ LOCKSTEP_COLD_INLINE void check_evaluation(MetricNames const& metric_names, bool
   if (options.evaluate_every_steps > 0 && !evaluates)
     throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
                       ", and there is no evaluation; pass one, or leave it out");
-  for (auto const* observer : options.observers)
+  for (auto const* observer : options.observers) {
+    if (observer == nullptr)
+      throw ConfigError(
+          "fit: options.observers holds a null pointer; leave out an observer that this rank does not have");
     if (observer->needs_evaluations() && !evaluates)
       throw ConfigError(
           "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
           "one, let evaluate_every_epochs be at least 1, or leave the observer out");
+  }
   if (!is_known)
     throw ConfigError("fit: evaluations are judged by \"" + options.best_by +
                       "\", which they do not measure; name one of " + known);
