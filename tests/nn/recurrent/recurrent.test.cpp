@@ -248,6 +248,37 @@ TEST_CASE_TEMPLATE("a layer begins from given states, and passes gradients to th
   }
 }
 
+namespace {
+
+/// A recurrent layer that begins from its own input.
+template <class Layer>
+struct FromInput {
+  nn::Parameter x{{2, width}, nn::Initializer::normal(1)};
+  Layer one{width, width};
+  void visit(auto&& each) { each("x", x), each("one", one); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    nn::SequenceOf<Context> const in{learned(context, x), batch.layout()};
+    auto const y = [&] {
+      if constexpr (std::is_same_v<Layer, nn::LSTM>)
+        return one.forward(context, in, in.tokens, in.tokens);
+      else
+        return one.forward(context, in, in.tokens);
+    }();
+    return lockstep_test::irregular_loss(context, y.tokens, &y.layout);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("one variable may be the input of a recurrent layer and its first states", Layer, nn::LSTM,
+                   nn::GRU) {
+  TokenBatch const batch({1, 1}, 1, 11);
+  auto const result = check_model(FromInput<Layer>{}, batch);
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
 TEST_CASE_TEMPLATE("bits do not depend on threads", Layer, nn::LSTM, nn::GRU) {
   TokenBatch const batch({31, 1, 0, 7, 30, 12, 31}, 31, 11);
   for (auto const direction : {Direction::forward, Direction::backward}) {

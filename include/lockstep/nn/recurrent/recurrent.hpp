@@ -194,7 +194,6 @@ class Recurrent : detail::RejectedSequenceCalls {
     using Kernel = kernel::Recurrent<Space>;
     auto const rows = x.layout.rows, slots = x.layout.slots, gate_columns = Cell::gates * width();
     Staging work(c);
-    auto const dx = work.gradient_real(x.tokens);
     auto const dy = work.read(y.gradient());
     auto const weight = c.template value<2>(hidden_weight_);
     bool const begins = state.value.extent[0] > 0;
@@ -221,6 +220,7 @@ class Recurrent : detail::RejectedSequenceCalls {
       if constexpr (has_cell) add(cell, dkept);
     }
     add_parameter_gradients(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
+    auto const dx = work.gradient_real(x.tokens);  // after the first states' gradients, which may be of one variable
     add_parameter_gradients(c, work, pass.gates, work.read_real(c.saved_value(x.tokens)), input_weight_, input_bias_,
                             {dx.data, x.tokens.value.extent}, dx.write);
   }
