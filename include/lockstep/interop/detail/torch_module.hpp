@@ -449,9 +449,9 @@ class TorchReplica {
       if (of.most != 1) return;
       expect<ConfigError>(of.now == 1, [&] {
         return "interop::Torch: parameter \"" + of.name +
-               "\" received a second gradient in one backward pass, for the "
-               "first time: some torch::autograd::Function runs a backward pass of its own. Use the parameter in such "
-               "functions equally often in every pass";
+               "\" received a second gradient in one backward pass, for the first time: some "
+               "torch::autograd::Function runs a backward pass of its own. Use the parameter in such functions equally "
+               "often in every pass";
       });
       context_->parameters().gradients().finish_use(*of.parameter);
     } catch (...) {

@@ -33,9 +33,8 @@ struct RecurrentPass {
   Direction direction;           ///< order of the tokens
   /// [slots, gates * width], gate by gate: the input's part, then as backward needs it.
   TensorView<Scalar, 2, Space> gates;
-  TensorView<Scalar, 2, Space> kept;  ///< [slots, width]
-  TensorView<Scalar const, 2, Space>
-      earlier{};  ///< [rows, width]: kept before the first token; null if all begins at 0
+  TensorView<Scalar, 2, Space> kept;             ///< [slots, width]
+  TensorView<Scalar const, 2, Space> earlier{};  ///< [rows, width]: kept before the first token; null without a start
   TensorView<Scalar const, 2, Space> initial{};  ///< [rows, width]: the state before the first token; null for 0
 
   /// Returns the width of the state.

@@ -72,9 +72,9 @@ class Beams {
         return "beam search: the model predicts logits that are not finite; load parameters of a run that converged";
       });
       for (Index c = 0; c < classes; ++c) {
-        if (is_suppressed(c)) continue;
         Candidate const next{base + static_cast<double>(row[c]), b, static_cast<std::int32_t>(c)};
         if (std::ssize(best) == most && !(next.log_probability > best.back().log_probability)) continue;
+        if (is_suppressed(c)) continue;
         auto const at = std::find_if(best.begin(), best.end(),
                                      [&](auto const& each) { return next.log_probability > each.log_probability; });
         best.insert(at, next);
