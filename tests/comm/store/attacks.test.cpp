@@ -401,12 +401,12 @@ TEST_CASE("values have a limit in all, and a rank that does not read its answers
   }
   StoreConnection greedy(to(server, 0, 1), StoreConnectionKind::requests);
   std::string many;
-  for (int i = 0; i < 200; ++i) many += call(StoreCall::get, "name2", {});
+  for (int i = 0; i < 400; ++i) many += call(StoreCall::get, "name2", {});
   greedy.send(many);
   ::usleep(100'000);
   if (!LOCKSTEP_SANITIZED)
-    CHECK(resident_bytes() - before < 64l * 3 << 20);  // values and answers; 200 MiB are asked for
-  for (int i = 0; i < 200; ++i) {
+    CHECK(resident_bytes() - before < 64l * 4 << 20);  // values and answers; 400 MiB are asked for
+  for (int i = 0; i < 400; ++i) {
     auto const answer = greedy.wait(deadline_in(5));
     REQUIRE(answer);
     REQUIRE(answer->value.size() == large.size());
