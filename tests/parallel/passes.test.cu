@@ -145,7 +145,13 @@ TEST_CASE("recorded passes have the bits of plain ones: other keys, contents, ra
         each->run(content, {.key = number, .first = micro == 0, .last = micro + 1 == micro_steps});
       }
     }
-    CHECK(recorded.update() == plain.update());
+    auto const end = plain.update();
+    CHECK(recorded.update() == end);
+    for (auto* each : {&recorded, &plain}) {
+      REQUIRE(each->replica.loss_part_names() == std::vector<std::string>{"twice"});
+      CHECK(each->replica.read_loss_part(0).sum == doctest::Approx(2 * end[0]));
+      CHECK(each->replica.read_loss_part(0).weight == 2 * end[1]);
+    }
   }
   CHECK(plain.runs == static_cast<int>(number));
   // Five kinds of pass (two heads, two sizes, and the second one of a step) in two places: once directly, once

@@ -27,6 +27,7 @@
 #include <lockstep/train/trainer/detail/checkpointing.ipp>
 #include <lockstep/train/trainer/detail/evaluate.ipp>
 #include <lockstep/train/trainer/detail/fit_plan.ipp>
+#include <lockstep/train/trainer/detail/loss_parts.ipp>
 #include <lockstep/train/trainer/detail/rehearse.ipp>
 #include <lockstep/train/trainer/detail/running_fit.ipp>
 #include <lockstep/train/trainer/detail/sample_not_finite.ipp>

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/memory/space.hpp>
@@ -19,6 +20,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 class Agreement;
+
+/// Parts of a loss by name.
+using LossParts = std::vector<std::pair<std::string, nn::Loss<HostSpace>>>;
 
 /// The part of a session that does not depend on the types of model, optimizer and batch. Trainer code between steps
 /// uses it, and compiles once per program. SessionBase implements all functions except those that only a policy knows.
@@ -81,6 +85,9 @@ class AnySession {
   /// Returns the mean gradient's norm before clipping, or 0 if the last update did not measure it. Equal on all
   /// processes.
   [[nodiscard]] virtual double gradient_norm() = 0;
+  /// Sets the entry of each device of this process to the parts of its last step's loss that the model names by
+  /// nn::named_loss. Waits for the devices. Does nothing by default.
+  virtual void read_loss_parts([[maybe_unused]] std::span<LossParts> devices) {}
   /// Sets the entries of devices of this process whose loss is not finite to 1.
   virtual void mark_not_finite(std::span<double> devices) = 0;
 

@@ -32,6 +32,7 @@ class ReplicaSession : public AnySession {
 
   [[nodiscard]] bool skipped() override;
   [[nodiscard]] double gradient_norm() override;
+  void read_loss_parts(std::span<LossParts> devices) override;
   void mark_not_finite(std::span<double> devices) override;
 
   [[nodiscard]] optim::LossScaler::State loss_scale() override;
@@ -96,6 +97,15 @@ bool ReplicaSession<Replica>::skipped() {
 template <class Replica>
 double ReplicaSession<Replica>::gradient_norm() {
   return moments().gradient_norm(first_replica().device());
+}
+
+template <class Replica>
+[[gnu::cold]] void ReplicaSession<Replica>::read_loss_parts(std::span<LossParts> devices) {
+  each([&](int shard, Replica& replica) {
+    if (shard % replica.shards() > 0) return;  // a replica's parts are sums over its shards
+    auto& parts = devices[static_cast<std::size_t>(shard / replica.shards())];
+    for (auto const& name : replica.loss_part_names()) parts.emplace_back(name, replica.read_loss_part(parts.size()));
+  });
 }
 
 template <class Replica>

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -33,10 +36,39 @@ TEST_CASE("in evaluation a loss is found by its name, and losses of one name add
   CHECK_THROWS_WITH_AS(static_cast<void>(named.of("kl")), doctest::Contains("it names none."), ConfigError);
 }
 
-TEST_CASE("in training a name has no cost and is not stored") {
+TEST_CASE("in training losses of one name add up over a step, except in passes that are repeated") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  auto& losses = nn::detail::step_losses(context);
+  losses.begin_step(context.stream());
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 0);
+  CHECK(nn::named_loss(context, "kl", {6, 2}).sum == 6);
+  nn::Pass(context).begin_micro_batch(nn::Mode::training, 0);
+  nn::named_loss(context, "rebuilt", {1, 1});
+  nn::named_loss(context, "kl", {3, 1});
+  REQUIRE(losses.names() == std::vector<std::string>{"kl", "rebuilt"});
+  CHECK(losses[0].sum == 9);
+  CHECK(losses[0].weight == 3);
+  CHECK(losses[1].sum == 1);
+  CHECK_THROWS_AS(static_cast<void>(nn::detail::named_losses(context).of("kl")), ConfigError);  // of evaluations
+
+  losses.begin_step(context.stream());
+  CHECK(losses[0].sum == 0);
+  CHECK(losses[0].weight == 0);
+  context.parts().tape.set_recomputing(true);
+  nn::named_loss(context, "kl", {6, 2});
+  context.parts().tape.set_recomputing(false);
+  CHECK(losses[0].sum == 0);
+}
+
+TEST_CASE("a model may name sixteen losses") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   nn::Pass(context).begin_micro_batch(nn::Mode::training, 0);
-  CHECK(nn::named_loss(context, "kl", {6, 2}).sum == 6);
-  CHECK_THROWS_AS(static_cast<void>(nn::detail::named_losses(context).of("kl")), ConfigError);
+  for (int i = 0; i < 16; ++i) nn::named_loss(context, "part " + std::to_string(i), {1.0 * i, 1});
+  CHECK(nn::detail::step_losses(context)[15].sum == 15);
+  CHECK_THROWS_WITH_AS(nn::named_loss(context, "last", {1, 1}),
+                       doctest::Contains("nn::named_loss: \"last\" is the seventeenth name; a model may have 16: "
+                                         "\"part 0\", \"part 1\""),
+                       ConfigError);
 }

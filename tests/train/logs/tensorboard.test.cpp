@@ -125,8 +125,11 @@ TEST_CASE("steps and evaluations are scalars of their step, complete while the l
   lockstep_test::TemporaryFolder const folder;
   train::TensorBoard board(folder.path().string());
   board.start({200, 2, 0});
-  for (Index step = 1; step <= 200; ++step)
-    board.step({step, 200, 0, 1 / static_cast<double>(step), 1e-3, 8 * step, 0.25, 100});
+  for (Index step = 1; step <= 200; ++step) {
+    train::StepReport report{step, 200, 0, 1 / static_cast<double>(step), 1e-3, 8 * step, 0.25, 100};
+    if (step == 2) report.loss_parts = {{"kl", 0.25}};
+    board.step(report);
+  }
   board.evaluation({200, 0, 77, 0.75, {{"accuracy", 0.5}, {"f1", 0.25}}, 1});
 
   auto const path = only_file(folder);
@@ -141,7 +144,8 @@ TEST_CASE("steps and evaluations are scalars of their step, complete while the l
   CHECK(all[3].numbers.at(2) == 2);
   CHECK(scalars(all[3]) == std::map<std::string, float>{{"train/loss", 0.5f},
                                                         {"train/learning_rate", 1e-3f},
-                                                        {"train/samples_per_second", 100.0f}});
+                                                        {"train/samples_per_second", 100.0f},
+                                                        {"train/kl", 0.25f}});
   CHECK(all[151].numbers.at(2) == 200);
   CHECK(all[152].numbers.at(2) == 200);
   CHECK(scalars(all[152]) ==

@@ -18,10 +18,10 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Writes metrics.csv: the records of MetricsLog as a table. The first row has the names of the columns, which a run
-/// fixes at its start: the columns of MetricsLog and the evaluation's metrics. One row follows for each logged step and
-/// each evaluation. Columns that do not apply to a row's kind are empty.
-/// Floating-point numbers have the fewest digits that read back as equal bits. A row is complete in the file when it is
-/// logged. A resumed run continues its file. For one rank only.
+/// fixes at its start: the columns of MetricsLog, the evaluation's metrics and the parts of the loss. One row follows
+/// for each logged step and each evaluation. Columns that do not apply to a row's kind are empty. Floating-point
+/// numbers have the fewest digits that read back as equal bits. A row is complete in the file when it is logged. A
+/// resumed run continues its file. For one rank only.
 /// @throws DataError if the file cannot be written, or its columns differ from those of the resumed run; ConfigError at
 /// the start of a second fit
 class CsvLog final : public Observer {
@@ -47,12 +47,14 @@ class CsvLog final : public Observer {
   }
   /// Adds empty cells.
   void add_empty(std::size_t cells) { line_.append(cells, ','); }
+  /// Adds the cells of all columns of values; those without a value are empty.
+  void add_values(std::vector<std::pair<std::string, double>> const& named);
 
   [[nodiscard]] Index step_of(std::string const& line, Index row) const;
 
   detail::LineFile file_;
   detail::SingleFitGuard fit_guard_;
-  std::vector<std::string> metrics_;
+  std::vector<std::string> values_;
   std::string line_;
 };
 

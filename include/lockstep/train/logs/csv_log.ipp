@@ -6,11 +6,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 LOCKSTEP_INLINE void CsvLog::start(StartReport const& report) {
   fit_guard_.start("CsvLog", file_.path(), report.resumed);
-  metrics_ = report.metrics;
+  values_ = detail::names_of_values(report);
   std::string header;
   for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
-  for (auto const& name : metrics_) header += "," + detail::csv_cell(name);
-  auto const kept = file_.truncate_after(report.resumed, metrics_, [&](std::string const& line, Index row) {
+  for (auto const& name : values_) header += "," + detail::csv_cell(name);
+  auto const kept = file_.truncate_after(report.resumed, values_, [&](std::string const& line, Index row) {
     if (row > 1) return step_of(line, row);
     if (line == header) return Index{0};
     throw DataError(file_.path() + ": its columns are \"" + line + "\", but the resumed run has \"" + header +
@@ -36,7 +36,7 @@ LOCKSTEP_INLINE void CsvLog::step(StepReport const& report) {
     add_empty(2);
   }
   report.gradient_norm > 0 ? add(report.gradient_norm) : add_empty(1);
-  add_empty(metrics_.size());
+  add_values(report.loss_parts);
   file_.write(line_);
 }
 
@@ -50,20 +50,23 @@ LOCKSTEP_INLINE void CsvLog::evaluation(EvaluationReport const& report) {
   add_empty(1);
   add(report.seconds);
   add_empty(3);
-  auto next = report.metrics.begin();  // metrics have the order of the columns, unless some are missing
-  for (auto const& name : metrics_) {
-    auto const is_named = [&](auto const& metric) { return metric.first == name; };
-    auto const found = next != report.metrics.end() && is_named(*next)
-                           ? next
-                           : std::find_if(report.metrics.begin(), report.metrics.end(), is_named);
-    if (found == report.metrics.end()) {
+  add_values(report.metrics);
+  file_.write(line_);
+}
+
+LOCKSTEP_INLINE void CsvLog::add_values(std::vector<std::pair<std::string, double>> const& named) {
+  auto next = named.begin();  // they have the order of the columns, unless some are missing
+  for (auto const& column : values_) {
+    auto const is_named = [&](auto const& value) { return value.first == column; };
+    auto const found =
+        next != named.end() && is_named(*next) ? next : std::find_if(named.begin(), named.end(), is_named);
+    if (found == named.end()) {
       add_empty(1);
     } else {
       add(found->second);
       next = found + 1;
     }
   }
-  file_.write(line_);
 }
 
 LOCKSTEP_INLINE Index CsvLog::step_of(std::string const& line, Index row) const {

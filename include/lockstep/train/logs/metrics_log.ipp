@@ -6,7 +6,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 LOCKSTEP_COLD_INLINE void MetricsLog::start(StartReport const& report) {
   fit_guard_.start("MetricsLog", file_.path(), report.resumed);
-  file_.truncate_after(report.resumed, report.metrics, [this](std::string const& line, Index number) {
+  file_.truncate_after(report.resumed, detail::names_of_values(report), [this](std::string const& line, Index number) {
     try {
       return json::parse(line, file_.path()).at("step").integer();
     } catch (DataError const&) {
@@ -26,6 +26,7 @@ LOCKSTEP_INLINE void MetricsLog::step(StepReport const& report) {
   if (report.loss_scale > 0)
     line_.member("loss_scale", report.loss_scale).member("skipped_steps", report.skipped_steps);
   if (report.gradient_norm > 0) line_.key("gradient_norm").value_or_null(report.gradient_norm);
+  for (auto const& [name, value] : report.loss_parts) line_.key(name).value_or_null(value);
   line_.end_object();
   file_.write(line_.text());
 }

@@ -18,8 +18,9 @@ struct StartReport {
   Index epochs = 0;   ///< of the whole run, the last one perhaps in part
   Index resumed = 0;  ///< step of the checkpoint that the run resumes from; 0 for a new run
   Index best = 0;     ///< step of the best evaluation so far, by the current best_by; 0 if there was none
-  std::vector<std::string> metrics{};  ///< names of the values of evaluations, in order
-  std::string best_by = "loss";        ///< loss or metric that decides which evaluation is best
+  std::vector<std::string> metrics{};     ///< names of the values of evaluations, in order
+  std::string best_by = "loss";           ///< loss or metric that decides which evaluation is best
+  std::vector<std::string> loss_parts{};  ///< names of the parts of the loss that logged steps report, in order
 };
 
 /// Report of one optimizer step.
@@ -35,6 +36,8 @@ struct StepReport {
   double loss_scale = 0;          ///< with float16 activations, after a logged step; else 0
   Index skipped_steps = 0;        ///< with float16 activations: skipped steps of the run so far; else 0
   double gradient_norm = 0;       ///< norm of the mean gradient before clipping; 0 if clipping is off
+  /// After a logged step: means of FitOptions::loss_parts over all shards, by name. NaN for a part without weight.
+  std::vector<std::pair<std::string, double>> loss_parts{};
 
   /// Returns whether the step is logged: every step up to 100, every tenth up to 1000, every hundredth up to 10000, and
   /// so on. At least every hundredth part of the run is logged, and the last planned step. A run that stops early and

@@ -26,9 +26,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Writes a TensorBoard event file into a directory. Each step that metrics.jsonl has gives train/loss,
 /// train/learning_rate and train/samples_per_second. Float16 activations add train/loss_scale, and clipping adds
-/// train/gradient_norm. Each evaluation gives eval/loss and its metrics.
-/// An event is complete in the file when it is logged. A resumed run writes a new file, which voids later steps in
-/// earlier files of the directory. For one rank only.
+/// train/gradient_norm. FitOptions::loss_parts adds each part, such as train/kl. Each evaluation gives eval/loss and
+/// its metrics. An event is complete in the file when it is logged. A resumed run writes a new file, which voids later
+/// steps in earlier files of the directory. For one rank only.
 /// @throws DataError if the file cannot be written, ConfigError at the start of a second fit
 class TensorBoard final : public Observer {
  public:
@@ -56,6 +56,7 @@ class TensorBoard final : public Observer {
                                                     {"train/samples_per_second", report.samples_per_second}};
     if (report.loss_scale > 0) all.emplace_back("train/loss_scale", report.loss_scale);
     if (report.gradient_norm > 0) all.emplace_back("train/gradient_norm", report.gradient_norm);
+    for (auto const& [name, value] : report.loss_parts) all.emplace_back("train/" + name, value);
     write(detail::Event(report.step).scalars(all));
   }
   void evaluation(EvaluationReport const& report) override {

@@ -34,6 +34,7 @@ struct FitOptions {
   std::string best_by = "loss";      ///< "loss", or the metric that decides which evaluation is best
   train::Checkpoints checkpoints{};  ///< where the run saves and resumes
   std::stop_token stop{};            ///< if any rank requests a stop, all ranks save and stop after the same step
+  std::vector<std::string> loss_parts{};      ///< parts of the loss, named by nn::named_loss, that logged steps report
   std::vector<train::Observer*> observers{};  ///< called in this order; not owned
   /// Chooses the fastest of the library's GEMM algorithms on GPUs: before the first step for the products of
   /// `shapes_ahead`, or else after it for its own. Rank 0 times them, all ranks use its choice, and checkpoints keep

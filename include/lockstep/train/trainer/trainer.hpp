@@ -37,6 +37,7 @@
 #include <lockstep/train/trainer/detail/compare_replicas.hpp>
 #include <lockstep/train/trainer/detail/evaluate.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
+#include <lockstep/train/trainer/detail/loss_parts.hpp>
 #include <lockstep/train/trainer/detail/record_of.hpp>
 #include <lockstep/train/trainer/detail/rehearse.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
@@ -210,6 +211,13 @@ class Trainer {
 
   /// Returns the global gradient norm of the last step before clipping, or 0 if clipping is off. Equal on all ranks.
   [[nodiscard]] double gradient_norm() { return session_.gradient_norm(); }
+  /// Returns means of parts of the last step's loss over all ranks and devices, by the names that nn::named_loss gives.
+  /// NaN for a part without weight. For your own training loop: reports of `fit` have them.
+  /// @collective with DistributedDataParallel   @throws ConfigError if the step had no part of some name
+  [[nodiscard]] std::vector<std::pair<std::string, double>> loss_parts(std::vector<std::string> const& names) {
+    auto const turn = call();
+    return train::detail::mean_loss_parts(session_, names, policy_.shards() / parallel::shards_of_device(policy_));
+  }
   /// Compares parameters and optimizer state of all ranks bit by bit, for your own training loop.
   /// @collective with DistributedDataParallel   @throws CollectiveMismatch if they differ; names the first difference
   void check_replicas() {

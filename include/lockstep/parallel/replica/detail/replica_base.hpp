@@ -22,6 +22,7 @@
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/nn/autograd/pass.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/loss/named_loss.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
@@ -112,6 +113,11 @@ class ReplicaBase {
   [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return device_.loss(); }
   /// Returns the loss of the step so far on the host. Waits for the device.
   [[nodiscard]] nn::Loss<HostSpace> read_loss() { return device_.read(device_.loss()); }
+  /// Returns the names of the parts of the step's loss, and a part, summed over all shards. Waits for the device.
+  [[nodiscard]] std::vector<std::string> const& loss_part_names() { return nn::detail::step_losses(context_).names(); }
+  [[nodiscard]] nn::Loss<HostSpace> read_loss_part(std::size_t i) {
+    return device_.read(nn::detail::step_losses(context_)[i]);
+  }
   /// Returns the parameters on the host. For a device this is a copy that the next call overwrites.
   [[nodiscard]] std::span<float> values() const { return values_.on_host(device_); }
   void set_values(std::span<float const> values) { device_.write(values, value_data()); }
@@ -275,6 +281,7 @@ typename ReplicaBase<Context>::PassTimes ReplicaBase<Context>::begin_pass(MicroS
   if (step.first) {
     nn::Pass(context_).begin_step();
     device_.begin_step();
+    if (shards() == 1) nn::detail::step_losses(context_).begin_step(stream());
   }
   update_shadow();
   device_.begin_pass(!traced_);
@@ -312,6 +319,7 @@ template <class Context>
 void ReplicaBase<Context>::run_in_turns(MicroStep const& step, LossSink loss_sink, nn::ReadySink ready_sink,
                                         ShardPass const& pass) {
   device_.enter();
+  if (step.first) nn::detail::step_losses(context_).begin_step(stream());
   for (int shard = 0; shard < shards(); ++shard) {
     select_shard(shard);
     if (!step.first)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -14,6 +15,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
+LOCKSTEP_COLD_INLINE std::vector<std::string> names_of_values(StartReport const& report) {
+  auto names = report.metrics;
+  for (auto const& name : report.loss_parts)
+    if (std::find(report.metrics.begin(), report.metrics.end(), name) == report.metrics.end()) names.push_back(name);
+  return names;
+}
+
 LOCKSTEP_COLD_INLINE LineFile::LineFile(std::string path) : path_(std::move(path)) {}
 
 LOCKSTEP_COLD_INLINE LineFile::~LineFile() = default;
@@ -21,11 +29,11 @@ LOCKSTEP_COLD_INLINE LineFile::LineFile(LineFile&&) noexcept = default;
 LOCKSTEP_COLD_INLINE LineFile& LineFile::operator=(LineFile&&) noexcept = default;
 
 LOCKSTEP_COLD_INLINE ::off_t LineFile::truncate_after(
-    Index step, std::vector<std::string> const& metrics,
+    Index step, std::vector<std::string> const& values,
     std::function<Index(std::string const& line, Index number)> const& step_of) {
   if (is_stream()) return 0;
   open();
-  auto const max_line_bytes = longest_line(metrics);
+  auto const max_line_bytes = longest_line(values);
   std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
   ::off_t end = 0;
   std::string line;
@@ -75,10 +83,10 @@ LOCKSTEP_COLD_INLINE void LineFile::fail(char const* what) const {
   throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + file_remedy(reason));
 }
 
-LOCKSTEP_COLD_INLINE std::size_t LineFile::longest_line(std::vector<std::string> const& metrics) noexcept {
+LOCKSTEP_COLD_INLINE std::size_t LineFile::longest_line(std::vector<std::string> const& values) noexcept {
   constexpr std::size_t others = std::size_t{1} << 20, number = 32;
   auto bytes = others;
-  for (auto const& name : metrics) bytes += 6 * name.size() + number;
+  for (auto const& name : values) bytes += 6 * name.size() + number;
   return bytes;
 }
 

@@ -33,6 +33,12 @@ LOCKSTEP_COLD_INLINE void check_evaluation(MetricNames const& metric_names, bool
   std::string known = "loss";
   bool is_known = options.best_by == known;
   check_names(metric_names, "fit");
+  for (auto const& name : options.loss_parts)
+    if (std::find(log_columns.begin(), log_columns.end(), name) != log_columns.end() ||
+        std::count(options.loss_parts.begin(), options.loss_parts.end(), name) > 1)
+      throw ConfigError("fit: loss_parts names \"" + name +
+                        "\", a name that another part or logged number has; name each part once, and give it another "
+                        "name in nn::named_loss if logs have that name");
   for (auto const& name : metric_names.names()) {
     is_known = is_known || name == options.best_by;
     known += ", " + name;

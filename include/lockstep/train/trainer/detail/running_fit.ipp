@@ -3,6 +3,7 @@
 #include <array>
 
 #include <lockstep/train/logs/unreadable_samples.hpp>
+#include <lockstep/train/trainer/detail/loss_parts.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -21,6 +22,8 @@ LOCKSTEP_INLINE StepReport StepReports::of(parallel::AnySession& session, FitPla
                     .seconds = now - record.run_began,
                     .samples_per_second = recent_.value()};
   if (options.clip_norm > 0) report.gradient_norm = session.gradient_norm();
+  if (!options.loss_parts.empty() && report.is_logged())
+    report.loss_parts = mean_loss_parts(session, options.loss_parts, record.devices);
   if (session.kind().scales_loss && report.is_logged()) add_loss_scale(session.loss_scale(), report);
   return report;
 }
@@ -118,7 +121,8 @@ LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) 
   skipped_ = loader.skipped;
   replaced_ = loader.substituted;
   for (auto* observer : options_.observers)
-    observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by});
+    observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by,
+                     options_.loss_parts});
   tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
   step_ended_ = Clock::seconds();
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/parallel/session.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+/// Returns the means of the named parts of the last step's loss, over all devices and ranks; NaN without weight.
+/// @param devices number of this process's devices
+/// @collective with DistributedDataParallel   @throws ConfigError on all ranks if no rank has a part of some name
+[[nodiscard]] std::vector<std::pair<std::string, double>> mean_loss_parts(parallel::AnySession& session,
+                                                                          std::vector<std::string> const& names,
+                                                                          int devices);
+
+}}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/loss_parts.ipp>
+#endif
