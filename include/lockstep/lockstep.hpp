@@ -25,7 +25,6 @@
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/option_descriptor.hpp>
-#include <lockstep/core/parse_real.hpp>
 #include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/processors.hpp>

@@ -23,6 +23,7 @@
 #include <lockstep/core/safetensors_layout.ipp>
 #include <lockstep/core/segment_plan.ipp>
 #include <lockstep/core/sha256.ipp>
+#include <lockstep/core/shortest.ipp>
 #include <lockstep/core/start_thread.ipp>
 #include <lockstep/core/tensor_view.ipp>
 #include <lockstep/core/thread_pool.ipp>

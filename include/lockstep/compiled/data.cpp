@@ -5,6 +5,7 @@
 #include <lockstep/data/collate/slab.ipp>
 #include <lockstep/data/combine/hold_out.ipp>
 #include <lockstep/data/combine/k_fold.ipp>
+#include <lockstep/data/combine/standard_scaler.ipp>
 #include <lockstep/data/detail/data_file.ipp>
 #include <lockstep/data/detail/read_sample.ipp>
 #include <lockstep/data/detail/samples_by_class.ipp>

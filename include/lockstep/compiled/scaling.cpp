@@ -3,6 +3,7 @@
 #include <lockstep/scaling/compared_run.ipp>
 #include <lockstep/scaling/detail/device_limit.ipp>
 #include <lockstep/scaling/detail/escaped.ipp>
+#include <lockstep/scaling/detail/rounded.ipp>
 #include <lockstep/scaling/diagnosis.ipp>
 #include <lockstep/scaling/fabric.ipp>
 #include <lockstep/scaling/figure/bar_chart.ipp>

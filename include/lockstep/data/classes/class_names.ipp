@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <charconv>
+#include <system_error>
+
 #include <lockstep/data/classes/class_names.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {

@@ -2,14 +2,13 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -53,6 +52,11 @@ void each_number(Member& member, Function const& f, std::size_t channel = 0) {
 struct ChannelScale {
   double mean = 0, deviation = 1;
 };
+
+/// Returns numbers as text, with all digits.
+[[nodiscard]] std::string text_of(std::span<ChannelScale const> scales);
+/// Reads what text_of wrote.   @throws DataError if the text is not of as many channels
+void read_scales(std::string_view text, std::span<ChannelScale> scales);
 
 }  // namespace detail
 
@@ -107,26 +111,7 @@ class StandardScaler {
   /// Restores the means and deviations that `to_text` wrote, for the same members in the same order.
   /// @throws DataError if the text is not of as many channels
   explicit StandardScaler(std::string_view text, Members Sample::*... members) : members_(members...) {
-    auto const* at = text.data();
-    auto const* const end = at + text.size();
-    std::size_t numbers = 0;
-    bool valid = true;
-    while (true) {
-      at = std::find_if(at, end, [](char c) { return c != ' ' && c != '\n'; });
-      if (at == end || !valid) break;
-      double number = 0;
-      auto const result = std::from_chars(at, end, number);
-      bool const is_mean = numbers % 2 == 0;
-      valid = result.ec == std::errc() && std::isfinite(number) && (is_mean || number > 0);
-      if (numbers < 2 * channels) (is_mean ? scales_[numbers / 2].mean : scales_[numbers / 2].deviation) = number;
-      ++numbers;
-      at = result.ptr;
-    }
-    if (!valid || numbers != 2 * channels)
-      throw DataError("StandardScaler: the text has " + std::to_string(numbers) + (valid ? "" : " or more") +
-                      " numbers" + (valid ? "" : ", one of which is no mean or deviation") + "; these members need " +
-                      std::to_string(2 * channels) +
-                      ", a mean and a positive deviation for each channel; pass what to_text returned");
+    detail::read_scales(text, scales_);
   }
 
   /// Returns the scaled sample. Members that are not scaled, and absent numbers, are unchanged.
@@ -164,15 +149,7 @@ class StandardScaler {
   }
 
   /// Returns the means and deviations as text, with all digits, for metadata of a file.
-  [[nodiscard]] std::string to_text() const {
-    std::string text;
-    char digits[32];
-    auto const append = [&](double number, char after) {
-      text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr) += after;
-    };
-    for (auto const& [mean, deviation] : scales_) append(mean, ' '), append(deviation, '\n');
-    return text;
-  }
+  [[nodiscard]] std::string to_text() const { return detail::text_of(scales_); }
 
  private:
   static constexpr std::size_t channels = (std::size_t{0} + ... + detail::channels_of<Members>);
@@ -219,3 +196,7 @@ template <class Sample, class... Members>
 StandardScaler(std::string_view, Members Sample::*...) -> StandardScaler<Sample, Members...>;
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/combine/standard_scaler.ipp>
+#endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <charconv>
+#include <system_error>
+
 #include <lockstep/core/file_remedy.hpp>
 #include <lockstep/core/folder.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <charconv>
+#include <system_error>
+
 #include <lockstep/core/shortest.hpp>
 #include <lockstep/train/detail/saved_state_reader.hpp>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <string>

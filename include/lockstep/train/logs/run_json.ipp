@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include <lockstep/core/shortest.hpp>
 #include <lockstep/train/logs/run_json.hpp>

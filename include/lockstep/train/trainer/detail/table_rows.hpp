@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/shortest.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/parallel/session.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
@@ -34,8 +34,7 @@ class CsvLine {
     } else if constexpr (std::same_as<Value, bool>) {
       add(int{value});
     } else if constexpr (std::is_arithmetic_v<Value>) {
-      char text[64];
-      next().append(text, std::to_chars(text, text + sizeof text, value).ptr);
+      next() += shortest(value);
     } else if constexpr (requires { value.begin() != value.end(); }) {
       for (auto const& each : value) add(each);
     } else if constexpr (requires { std::tuple_size<Value>::value; }) {
