@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/data/source/tar_dataset.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/folder.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/core/regular_file.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
