@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
-#include <lockstep/core/keyed_permutation.hpp>
-#include <lockstep/core/mix.hpp>
-#include <lockstep/core/shortest.hpp>
+#include <lockstep/core/index.hpp>
 #include <lockstep/data/combine/subset.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/samples_by_class.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
@@ -31,8 +24,14 @@ void check_fraction(double fraction);
 /// @throws DataError for a sample's group that the dataset does not have
 [[noreturn]] void refuse_group(Index sample, Index group, Index groups);
 
-/// Chooses which of `units` units are held out: ceil(fraction * units), but never all.
-std::vector<bool> choose_held_out(Index units, double fraction, std::uint64_t key);
+/// Chooses which of `units` units are held out: ceil(fraction * units), but never all. Returns 1 for these, else 0.
+/// @throws DataError if there are fewer than two; `what` they are, such as "sample"
+[[nodiscard]] std::vector<std::uint8_t> choose_held_out(Index units, char const* what, double fraction,
+                                                        std::uint64_t seed);
+/// Chooses which of `samples` samples are held out, likewise for each class.
+/// @throws DataError if no class has two samples
+[[nodiscard]] std::vector<std::uint8_t> choose_held_out_by_class(std::vector<std::int32_t> const& classes,
+                                                                 Index samples, double fraction, std::uint64_t seed);
 
 template <Dataset Source, class IsHeld>
 HeldOut<Source> split_by(Source const& dataset, IsHeld const& is_held) {
@@ -64,17 +63,12 @@ template <Dataset Source>
     for (auto& each : number)
       if (each == 0) each = units++;
   }
-  if (units < 2) {
-    throw DataError("hold_out: nothing can be held out of " + std::to_string(units) +
-                    (GroupedDataset<Source> ? " group" : " sample") +
-                    "; give separate evaluation data, or at least two");
-  }
-  auto const held = detail::choose_held_out(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
+  auto const held = detail::choose_held_out(units, GroupedDataset<Source> ? "group" : "sample", fraction, seed);
   return detail::split_by(dataset, [&](Index i) {
     if constexpr (GroupedDataset<Source>)
-      return held[static_cast<std::size_t>(number[static_cast<std::size_t>(dataset.group(i))])];
+      return held[static_cast<std::size_t>(number[static_cast<std::size_t>(dataset.group(i))])] != 0;
     else
-      return held[static_cast<std::size_t>(i)];
+      return held[static_cast<std::size_t>(i)] != 0;
   });
 }
 
@@ -88,19 +82,8 @@ requires(!GroupedDataset<Source>)
     [[nodiscard]] HeldOut<Source> hold_out(Source const& dataset, double fraction, std::uint64_t seed,
                                            std::vector<std::int32_t> const& classes) {
   detail::check_fraction(fraction);
-  std::vector<bool> held(classes.size());
-  std::size_t most = 0;
-  for (auto const& members : detail::samples_by_class("hold_out", classes, dataset.size())) {
-    auto const key = mix(mix("lockstep.data.hold_out"), seed, static_cast<std::uint64_t>(members.front()));
-    auto const is_held = detail::choose_held_out(std::ssize(members), fraction, key);
-    for (std::size_t k = 0; k < members.size(); ++k) held[static_cast<std::size_t>(members[k])] = is_held[k];
-    most = std::max(most, members.size());
-  }
-  if (most < 2)
-    throw DataError(
-        "hold_out: no class has two samples, one for each part; leave the classes out, or give separate evaluation "
-        "data");
-  return detail::split_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
+  auto const held = detail::choose_held_out_by_class(classes, dataset.size(), fraction, seed);
+  return detail::split_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)] != 0; });
 }
 /// Rejects a dataset with groups at compile time.
 template <GroupedDataset Source>
