@@ -199,6 +199,37 @@ TEST_CASE("with a stream, each new best prints one line with value, step and pat
   CHECK(lines_of("loss", {third}) == "new best loss 0.3000 at step 30, saved to " + path + "\n");
 }
 
+namespace {
+/// Not a number, or 1.
+struct PerhapsDefined : Distance {
+  bool defined;
+  explicit PerhapsDefined(bool is_defined) : defined(is_defined) {}
+  [[nodiscard]] char const* name() const { return "undefined"; }
+  [[nodiscard]] double value() const { return defined ? 1 : std::nan(""); }
+};
+}  // namespace
+
+TEST_CASE("with a stream, a line at the end says that no evaluation had a number to judge it by") {
+  lockstep_test::TemporaryFolder const folder;
+  for (bool const defined : {false, true}) {
+    auto loader = line::loader(8, 4), again = line::loader(8, 4);
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{.threads = 1}};
+    auto const path = folder / (std::to_string(defined) + ".safetensors");
+    std::FILE* out = std::tmpfile();
+    train::KeepBest best(trainer, path, {}, out);
+    trainer.fit(loader, train::Evaluation{again, PerhapsDefined(defined)},
+                {.epochs = 2, .best_by = "undefined", .observers = {&best}});
+    std::rewind(out);
+    char text[4096] = {};
+    CHECK(std::fread(text, 1, sizeof text - 1, out) > 0);
+    std::fclose(out);
+    auto const none =
+        "no evaluation is the best, because undefined was not a number in any: " + path + " was not written\n";
+    CHECK((std::string(text) == none) != defined);
+    CHECK(std::filesystem::exists(path) == defined);
+  }
+}
+
 TEST_CASE("metadata that cannot be saved is refused before the first step") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(8, 4), held_out = line::loader(8, 4);

@@ -4,12 +4,14 @@
 #include <charconv>
 
 #include <lockstep/train/checkpoint/keep_best.hpp>
+#include <lockstep/train/logs/run_record.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 LOCKSTEP_COLD_INLINE void BestFile::start(StartReport const& report) {
   fit_guard_.start("KeepBest", path_, report.resumed);
   best_by_ = report.best_by;
+  has_best_ = report.best > 0;
   file_ = absolute_path(path_);
   check_metadata("KeepBest: " + path_, metadata_);
   auto const folder = path_.find_last_of('/');
@@ -27,6 +29,7 @@ LOCKSTEP_COLD_INLINE void BestFile::start(StartReport const& report) {
 
 LOCKSTEP_COLD_INLINE void BestFile::evaluation(EvaluationReport const& report) {
   if (!report.best) return;
+  has_best_ = true;
   auto metadata = metadata_;
   metadata.emplace_back(key, std::to_string(report.step));
   save(file_, metadata);
@@ -36,6 +39,13 @@ LOCKSTEP_COLD_INLINE void BestFile::evaluation(EvaluationReport const& report) {
   std::fprintf(out_, "new best %s %.4f at step %lld, saved to %s\n", best_by_.c_str(),
                metric == report.metrics.end() ? report.loss : metric->second, static_cast<long long>(report.step),
                path_.c_str());
+  std::fflush(out_);
+}
+
+LOCKSTEP_COLD_INLINE void BestFile::finish(RunRecord const& record) {
+  if (!out_ || has_best_ || record.evaluations.empty()) return;
+  std::fprintf(out_, "no evaluation is the best, because %s was not a number in any: %s was not written\n",
+               best_by_.c_str(), path_.c_str());
   std::fflush(out_);
 }
 
