@@ -30,15 +30,18 @@ void check(TwinLayout const& twin, Direction direction, Index width, bool begins
   OnDevice<T> const gates(host.gates), kept(host.kept), y(host.y), before(host.before), state(host.state),
       product(host.product), bias(host.bias), dy(host.dy), dstate(host.dstate), dkept(host.dkept),
       dproduct(host.dproduct), dparts(host.dparts), between(host.dstate_between), earlier(host.earlier),
-      initial(host.initial);
+      initial(host.initial), dlast(host.dlast), last(host.last);
   host.run(memory::Stream<HostSpace>(pool), direction);
 
   auto const rows = twin.rows(), slots = twin.slots(), all = host.all;
   kernel::RecurrentPass<T, CudaSpace> pass{twin.device(), direction, gates.view(slots, all), kept.view(slots, width)};
-  if (begins) pass.earlier = earlier.view(rows, width), pass.initial = initial.view(rows, width);
+  if (begins)
+    pass.earlier = earlier.view(rows, width), pass.initial = initial.view(rows, width),
+    pass.dlast = dlast.view(rows, width);
   for (Index t = 0; t < pass.layout.length; ++t)
     Kernel::template forward_step<Cell, T>(stream.view(), t, pass, product.view(rows, all), bias.view(all),
                                            state.view(rows, width), y.view(slots, width));
+  Kernel::template last_kept<T>(stream.view(), pass, last.view(rows, width));
   Kernel::template states_before<T, T>(stream.view(), pass, y.view(slots, width), before.view(slots, width));
   for (Index t = pass.layout.length; t-- > 0;) {
     Kernel::template backward_step<Cell, T, T>(stream.view(), t, pass, dy.view(slots, width), before.view(slots, width),
@@ -59,7 +62,7 @@ void check(TwinLayout const& twin, Direction direction, Index width, bool begins
     CHECK(most <= bound);
   };
   same(y, host.y), same(before, host.before), same(gates, host.gates), same(dproduct, host.dproduct);
-  same(dparts, host.dparts);
+  same(dparts, host.dparts), same(last, host.last);
   if constexpr (!Cell::passes_state) same(dkept, host.dkept);
 }
 

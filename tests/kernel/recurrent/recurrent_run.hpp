@@ -20,8 +20,9 @@ struct RecurrentRun {
   lockstep::kernel::SequenceLayout<lockstep::HostSpace> layout;
   Index width, all = Cell::gates * width;
   std::vector<T> gates, kept, y, before, state, product, bias, dy, dstate, dkept, dproduct, dparts;
-  std::vector<T> dstate_between;    // for cells whose state gradient passes only through the product
-  std::vector<T> earlier, initial;  // the first states, which may be left out
+  std::vector<T> dstate_between;           // for cells whose state gradient passes only through the product
+  std::vector<T> earlier, initial, dlast;  // the first states and a gradient of the last, which may be left out
+  std::vector<T> last;
   bool begins;
 
   RecurrentRun(lockstep::kernel::SequenceLayout<lockstep::HostSpace> const& of, Index channels, bool with_first = false)
@@ -43,6 +44,7 @@ struct RecurrentRun {
     product = values<T>(layout.rows * all, 3), bias = values<T>(all, 4), dproduct = product;
     dstate_between = values<T>(layout.rows * width, 9);
     earlier = values<T>(layout.rows * width, 10), initial = values<T>(layout.rows * width, 11);
+    dlast = values<T>(layout.rows * width, 12), last = state;
     if (begins) state = initial;
   }
   void run(lockstep::memory::Stream<lockstep::HostSpace> stream, lockstep::kernel::Direction direction) {
@@ -50,10 +52,13 @@ struct RecurrentRun {
     auto const rows = layout.rows, slots = layout.slots;
     lockstep::kernel::RecurrentPass<T, lockstep::HostSpace> pass{layout, direction, view(gates, slots, all),
                                                                  view(kept, slots, width)};
-    if (begins) pass.earlier = view(earlier, rows, width), pass.initial = view(initial, rows, width);
+    if (begins)
+      pass.earlier = view(earlier, rows, width), pass.initial = view(initial, rows, width),
+      pass.dlast = view(dlast, rows, width);
     for (Index t = 0; t < layout.length; ++t)
       Kernel::template forward_step<Cell, T>(stream, t, pass, view(product, rows, all), view(bias, all),
                                              view(state, rows, width), view(y, slots, width));
+    Kernel::template last_kept<T>(stream, pass, view(last, rows, width));
     Kernel::template states_before<T, T>(stream, pass, view(y, slots, width), view(before, slots, width));
     for (Index t = layout.length; t-- > 0;) {
       Kernel::template backward_step<Cell, T, T>(stream, t, pass, view(dy, slots, width), view(before, slots, width),

@@ -250,6 +250,94 @@ TEST_CASE_TEMPLATE("a layer begins from given states, and passes gradients to th
 
 namespace {
 
+/// Two LSTMs: the second begins from the last state and cell of the first. The loss is of the second's states, of its
+/// last cell, or of both.
+struct Chained {
+  enum class Loss { states, cell, both };
+  nn::Parameter x, state, cell;
+  nn::LSTM one, two;
+  bool begins;
+  Loss of;
+  Chained(TokenBatch const& batch, Direction direction, bool with_first, Loss loss)
+      : x{{batch.rows * batch.length, inputs}, nn::Initializer::normal(1)},
+        state{{batch.rows, width}, nn::Initializer::normal(1)},
+        cell{{batch.rows, width}, nn::Initializer::normal(1)},
+        one(inputs, width, direction),
+        two(inputs, width, direction),
+        begins(with_first),
+        of(loss) {}
+  void visit(auto&& each) {
+    each("x", x), each("state", state), each("cell", cell), each("one", one), each("two", two);
+  }
+  template <class Context>
+  nn::StatesAndCell<Context> run(Context& context, TokenBatch const& batch) const {
+    nn::SequenceOf<Context> const in{learned(context, x), batch.layout()};
+    auto const encoded = begins ? one.forward_with_cell(context, in, learned(context, state), learned(context, cell))
+                                : one.forward_with_cell(context, in);
+    return two.forward_with_cell(context, in, nn::last_token(context, encoded.states), encoded.cell);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const made = run(context, batch);
+    nn::Loss<HostSpace> loss;
+    if (of != Loss::cell) loss += lockstep_test::irregular_loss(context, made.states.tokens, &made.states.layout);
+    if (of != Loss::states) loss += lockstep_test::irregular_loss(context, made.cell);
+    return loss;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an LSTM's last cell is the definition's, and takes part in backward like its states") {
+  for (auto const& lengths : {std::vector<std::int32_t>{1}, {4}, {5, 0, 1, 9, 3}, {0, 0}})
+    for (auto const direction : {Direction::forward, Direction::backward})
+      for (bool const begins : {false, true})
+        for (auto const of : {Chained::Loss::states, Chained::Loss::cell, Chained::Loss::both}) {
+          TokenBatch const batch(lengths, 9, 11);
+          auto const result = check_model(Chained(batch, direction, begins, of), batch);
+          CAPTURE(result.where);
+          CHECK(result.ok());
+        }
+  TokenBatch const none({0, 0}, 0, 11);  // without a step, the last cell is the first
+  Trial<Chained, double> empty(Chained(none, Direction::forward, true, Chained::Loss::cell));
+  static_cast<void>(empty.step(none));
+  ByHand const at_first{empty.values, empty.layout};
+  nn::Pass(empty.context()).begin_micro_batch(nn::Mode::evaluation, 1);
+  auto const same = empty.model.run(empty.context(), none).cell.value;
+  for (Index k = 0; k < width; ++k) CHECK(same(1, k) == at_first.at("cell", 1, k));
+  bool some = false;
+  for (auto const& entry : empty.layout.entries())
+    for (Index i = 0; i < entry.size; ++i) {
+      bool const has = empty.gradients[static_cast<std::size_t>(entry.offset + i)] != 0;
+      CHECK((!has || entry.name == "cell"));
+      some = some || has;
+    }
+  CHECK(some);
+
+  TokenBatch const batch({4}, 4, 11);
+  Trial<Chained, double> trial(Chained(batch, Direction::forward, true, Chained::Loss::both));
+  ByHand const by{trial.values, trial.layout};
+  std::vector<double> h(width), c(width);
+  for (Index k = 0; k < width; ++k) {
+    h[static_cast<std::size_t>(k)] = by.at("state", 0, k);
+    c[static_cast<std::size_t>(k)] = by.at("cell", 0, k);
+  }
+  nn::Pass(trial.context()).begin_micro_batch(nn::Mode::evaluation, 1);
+  auto& context = trial.context();
+  nn::SequenceOf<std::remove_reference_t<decltype(context)>> const in{learned(context, trial.model.x), batch.layout()};
+  auto const made = trial.model.one.forward_with_cell(context, in, learned(context, trial.model.state),
+                                                      learned(context, trial.model.cell));
+  for (Index t = 0; t < 4; ++t) {
+    std::vector<double> x;
+    for (Index i = 0; i < inputs; ++i) x.push_back(by.at("x", t, i));
+    step(trial.model.one, by, x.data(), h, c);
+  }
+  for (Index k = 0; k < width; ++k)
+    CHECK(made.cell.value(0, k) == doctest::Approx(c[static_cast<std::size_t>(k)]).epsilon(1e-12));
+}
+
+namespace {
+
 /// A recurrent layer that begins from its own input.
 template <class Layer>
 struct FromInput {

@@ -24,6 +24,10 @@ struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
                             Matrix<Scalar const> before, Matrix<Scalar> dstate, Matrix<Scalar> dkept,
                             Matrix<Scalar> dproduct, Matrix<Scalar> dparts);
 
+  /// Copies the number that is kept after the last token, as on the host.
+  template <class Scalar, class Out>
+  static void last_kept(Stream stream, Pass<Scalar> const& pass, Matrix<Out> last);
+
   /// Copies the state before each token, as on the host.
   template <class Scalar, class Out>
   static void states_before(Stream stream, Pass<Scalar> const& pass, Matrix<Out const> y, Matrix<Scalar> before);

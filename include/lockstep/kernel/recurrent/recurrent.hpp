@@ -36,6 +36,7 @@ struct RecurrentPass {
   TensorView<Scalar, 2, Space> kept;             ///< [slots, width]
   TensorView<Scalar const, 2, Space> earlier{};  ///< [rows, width]: kept before the first token; null without a start
   TensorView<Scalar const, 2, Space> initial{};  ///< [rows, width]: the state before the first token; null for 0
+  TensorView<Scalar const, 2, Space> dlast{};    ///< [rows, width]: gradient of kept after the last token; null for 0
 
   /// Returns the width of the state.
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
@@ -98,7 +99,7 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   /// state's part differ for this cell, `dparts` receives them. `dproduct` receives them by sequence. On entry,
   /// `dstate` is the gradient of the state from later steps. It becomes the gradient of the state before, without the
   /// part through the product. All are zero in padding. `dkept` passes on the gradient of the cell's kept number. After
-  /// step 0, `dstate` and `dkept` belong to `initial` and `earlier`.
+  /// step 0, `dstate` and `dkept` belong to `initial` and `earlier`. They begin as zero and `dlast`.
   /// @shape dy, before [slots, width]: before is the state before each token   @shape dstate, dkept [rows, width]
   /// @shape dproduct [rows, gates * width]   @shape dparts [slots, gates * width]
   /// @determinism bitwise, for any number of threads
@@ -118,6 +119,7 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
           std::fill_n(dproduct.data + row * all, all, Scalar{0});
           std::fill_n(dstate.data + row * width, width, Scalar{0});
           std::fill_n(dkept.data + row * width, width, Scalar{0});
+          if (tokens == 0) begin_from_last(pass, row, dkept);
         }
         return;
       }
@@ -131,11 +133,29 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
                                         before.data + slot * width, dy.data + slot * width, dstate.data + row * width,
                                         dkept.data + row * width, dproduct.data + row * all, dparts.data + slot * all);
       };
-      bool const from_zero = t == 0 && !pass.earlier.data;
-      if (t + 1 == tokens)
+      bool const from_zero = t == 0 && !pass.earlier.data, is_last = t + 1 == tokens;
+      if (is_last && pass.dlast.data) {
+        std::fill_n(dstate.data + row * width, width, Scalar{0});
+        begin_from_last(pass, row, dkept);
+      }
+      if (is_last && !pass.dlast.data)
         from_zero ? step(std::true_type{}, std::true_type{}) : step(std::false_type{}, std::true_type{});
       else
         from_zero ? step(std::true_type{}, std::false_type{}) : step(std::false_type{}, std::false_type{});
+    });
+  }
+
+  /// Copies the number that is kept after the last token: `earlier`, or zero, for a sequence without tokens.
+  /// @shape last [rows, width]
+  template <class Scalar, class Out>
+  static void last_kept(Stream stream, Pass<Scalar> const& pass, Matrix<Out> last) {
+    auto const width = pass.width();
+    for_rows(stream, pass, [&](Index row) {
+      auto const tokens = pass.layout.tokens(row);
+      auto const* const from = tokens > 0          ? pass.kept.data + pass.slot(row, tokens - 1) * width
+                               : pass.earlier.data ? pass.earlier.data + row * width
+                                                   : nullptr;
+      for (Index c = 0; c < width; ++c) last.data[row * width + c] = from ? static_cast<Out>(from[c]) : Out{};
     });
   }
 
@@ -162,6 +182,12 @@ struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   }
 
  private:
+  /// Sets the gradient of a sequence's kept number to that after its last token.
+  template <class Scalar>
+  static void begin_from_last(Pass<Scalar> const& pass, Index row, Matrix<Scalar> dkept) {
+    auto const width = pass.width();
+    if (pass.dlast.data) std::copy_n(pass.dlast.data + row * width, width, dkept.data + row * width);
+  }
   template <class Scalar, class Function>
   static void for_rows(Stream stream, Pass<Scalar> const& pass, Function const& f) {
     constexpr Index channels_per_task = 1024;

@@ -21,11 +21,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Direction;
 
+/// Result of LSTM::forward_with_cell.
+template <class Context>
+struct StatesAndCell {
+  SequenceOf<Context> states;     ///< the states after each token
+  VariableOf<Context, 2> cell{};  ///< [rows, width]: the cell after the last token of each sequence
+};
+
 /// Recurrent layer: y holds the state after each token. The state begins at zero for every sequence, or at a given one,
 /// and is updated token by token, in either direction. Padding is not read.
 ///
 /// - Bidirectional: `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`.
-/// - Last state: `last_token` of y, or `first_token` of y for the backward direction.
+/// - Last state: `last_token` of y, or `first_token` of y for the backward direction; an LSTM's last cell (c_n in
+///   PyTorch) by `forward_with_cell`.
 /// - Prediction token by token: Predictor::next continues from the states of a forward layer.
 ///
 /// Parameters and their initializers are those of torch.nn.LSTM and torch.nn.GRU, under other names: U(-1/sqrt(width),
@@ -69,7 +77,7 @@ class Recurrent : detail::RejectedSequenceCalls {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
-    return run(context, x, {}, {});
+    return run(context, x, {}, {}, nullptr);
   }
   /// Returns the states after each token, from a first state for each sequence (h_0 in PyTorch). Gradients flow into
   /// it. Predictor::next continues from its own states and does not read it.
@@ -80,7 +88,7 @@ class Recurrent : detail::RejectedSequenceCalls {
                                             VariableOf<Context, 2> const& state) const {
     static_assert(!has_cell,
                   "Lockstep: an LSTM begins from a state and a cell: layer.forward(context, x, state, cell)");
-    return run(context, x, expect_state(x, state, "state"), state);
+    return run(context, x, expect_state(x, state, "state"), state, nullptr);
   }
   /// Returns the states after each token, from a first state and cell for each sequence (h_0 and c_0 in PyTorch).
   /// Gradients flow into both. Predictor::next continues from its own and does not read them.
@@ -92,7 +100,23 @@ class Recurrent : detail::RejectedSequenceCalls {
                                             VariableOf<Context, 2> const& state,
                                             VariableOf<Context, 2> const& cell) const {
     static_assert(has_cell, "Lockstep: a GRU has no cell: layer.forward(context, x, state)");
-    return run(context, x, expect_state(x, state, "state"), expect_state(x, cell, "cell"));
+    return run(context, x, expect_state(x, state, "state"), expect_state(x, cell, "cell"), nullptr);
+  }
+  /// Returns the states after each token, and the cell after the last token of each sequence (c_n in PyTorch), from
+  /// states and cells of zero. Gradients flow from both. A sequence without tokens has its first cell.
+  /// @shape x.tokens [slots, inputs]   @throws ShapeError if x has another width
+  template <class Context>
+  [[nodiscard]] StatesAndCell<Context> forward_with_cell(Context& context, SequenceOf<Context> const& x) const {
+    return run_with_cell(context, x, {}, {});
+  }
+  /// Returns the same from a first state and cell for each sequence, as `forward` does.
+  /// @shape x.tokens [slots, inputs]   @shape state, cell [rows, width]
+  /// @throws ShapeError if x has another width, or the state or the cell another shape
+  template <class Context>
+  [[nodiscard]] StatesAndCell<Context> forward_with_cell(Context& context, SequenceOf<Context> const& x,
+                                                         VariableOf<Context, 2> const& state,
+                                                         VariableOf<Context, 2> const& cell) const {
+    return run_with_cell(context, x, expect_state(x, state, "state"), expect_state(x, cell, "cell"));
   }
   /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> Input>
@@ -116,10 +140,30 @@ class Recurrent : detail::RejectedSequenceCalls {
     return state;
   }
 
+  template <class Context>
+  [[nodiscard]] StatesAndCell<Context> run_with_cell(Context& context, SequenceOf<Context> const& x,
+                                                     VariableOf<Context, 2> const& state,
+                                                     VariableOf<Context, 2> const& cell) const {
+    static_assert(has_cell, "Lockstep: a GRU has no cell: its last state is nn::last_token of forward(context, x)");
+    auto const last = context.template variable<2>({x.layout.rows, width()});
+    context.on_backward(last, std::tuple{}, [](Context&) {});  // runs last, so that its gradient stays until then
+    auto const states = run(context, x, state, cell, &last);
+    context.on_backward(last, std::tuple{}, [y = states.tokens](Context& c) {  // y's gradient is 0 if nothing reads y
+      Staging work(c);
+      auto const dy = work.gradient(y);
+      if (dy.write == Write::add) return;
+      auto const value = work.read(c.saved_value(y)).reshape(Extents<1>{y.value.size()});
+      kernel::BinaryOperation<typename Context::Space>::template forward<kernel::Minus, Operand<Context>>(
+          c.stream(), value, value, {dy.data, value.extent});
+    });
+    return {states, last};
+  }
   /// @param state, cell the first ones, or empty; a cell without a number of its own for the next step takes the state
+  /// @param last the last cell, or null
   template <class Context>
   [[nodiscard]] SequenceOf<Context> run(Context& context, SequenceOf<Context> const& x,
-                                        VariableOf<Context, 2> const& state, VariableOf<Context, 2> const& cell) const {
+                                        VariableOf<Context, 2> const& state, VariableOf<Context, 2> const& cell,
+                                        VariableOf<Context, 2> const* last) const {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
@@ -161,12 +205,15 @@ class Recurrent : detail::RejectedSequenceCalls {
                                                        kernel::Transpose::yes, 0, product);
         Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, now, out);
       }
+      if (last) Kernel::template last_kept<Real>(context.stream(), pass, work.write(last->value));
       if constexpr (Space::host_accessible)
         if (kept_by_cache.data) save_last_states(pass, kept_by_cache);
     }
     pass.earlier = {};  // its memory ends here
-    context.on_backward(y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
-                        [this, x, y, pass, state, cell](Context& c) { backward(c, x, y, pass, state, cell); });
+    auto const last_cell = last ? *last : VariableOf<Context, 2>{};
+    context.on_backward(
+        y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
+        [this, x, y, pass, state, cell, last_cell](Context& c) { backward(c, x, y, pass, state, cell, last_cell); });
     return x.with(y);
   }
   /// Copies values, or adds them.
@@ -188,7 +235,8 @@ class Recurrent : detail::RejectedSequenceCalls {
   template <class Context>
   void backward(Context& c, SequenceOf<Context> const& x, VariableOf<Context, 2> const& y,
                 kernel::RecurrentPass<typename Context::Real, typename Context::Space> pass,
-                VariableOf<Context, 2> const& state, VariableOf<Context, 2> const& cell) const {
+                VariableOf<Context, 2> const& state, VariableOf<Context, 2> const& cell,
+                VariableOf<Context, 2> const& last_cell) const {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
@@ -201,6 +249,7 @@ class Recurrent : detail::RejectedSequenceCalls {
       pass.initial = work.read_real(c.saved_value(state));
       pass.earlier = work.read_real(c.saved_value(cell));
     }
+    if (last_cell.slot && last_cell.slot->data) pass.dlast = work.read_real(last_cell.gradient());
     auto const before = work.temporary(Extents<2>{slots, width()});
     Kernel::template states_before<Real>(c.stream(), pass, work.read(c.saved_value(y)), before);
     auto const dstate = work.temporary(Extents<2>{rows, width()}), dkept = work.temporary(Extents<2>{rows, width()}),
@@ -218,6 +267,9 @@ class Recurrent : detail::RejectedSequenceCalls {
       };
       add(state, dstate);
       if constexpr (has_cell) add(cell, dkept);
+    } else if (begins && pass.dlast.data) {  // no step: the last cell is the first
+      if (auto const gradient = work.gradient_real(cell))
+        copy(c, pass.dlast, {gradient.data, pass.dlast.extent}, gradient.write);
     }
     add_parameter_gradients(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
     auto const dx = work.gradient_real(x.tokens);  // after the first states' gradients, which may be of one variable
