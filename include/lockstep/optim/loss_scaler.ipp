@@ -21,8 +21,8 @@ inline void check_power_of_two(char const* name, double value, double from, doub
 }  // namespace detail
 
 LOCKSTEP_INLINE void LossScaler::check() const {
-  detail::check_power_of_two("start", start, 1, most);
-  detail::check_power_of_two("growth", growth, 1, most);
+  detail::check_power_of_two("start", start, 1, static_cast<double>(most));
+  detail::check_power_of_two("growth", growth, 1, static_cast<double>(most));
   detail::check_power_of_two("backoff", backoff, 0x1p-64, 0.5);
   if (growth_interval < 1 || growth_interval > 1'000'000'000)
     throw ConfigError("LossScaler: growth_interval is " + std::to_string(growth_interval) +

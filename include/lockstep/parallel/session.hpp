@@ -120,7 +120,7 @@ class AnySession {
  protected:
   /// Stores the properties; for derived classes.
   explicit AnySession(Kind kind);
-  ~AnySession() = default;
+  virtual ~AnySession() = default;
 
  private:
   Kind kind_;

@@ -52,7 +52,7 @@ class ReplicaSession : public AnySession {
   };
 
   explicit ReplicaSession(Kind kind) : AnySession(std::move(kind)) {}
-  ~ReplicaSession() = default;
+  ~ReplicaSession() override = default;
 
  private:
   /// Calls the visitor for each local shard, on the threads of the shard's device.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
+
 #include <lockstep/scaling/lost_time.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
@@ -88,7 +90,7 @@ class LossEstimate {
 
   void add_data() {
     bool const locks = observed_ >= 4 && locked_ / observed_ >= least_locked;
-    double least = INFINITY, most = 0;
+    double least = std::numeric_limits<double>::infinity(), most = 0;
     for (auto const& rank : ranks_) {
       least = std::min(least, data_of(rank));
       most = std::max(most, data_of(rank));

@@ -17,7 +17,7 @@ LOCKSTEP_INLINE void write_initial_values(ParameterLayout::Entry const& entry, P
         out[i] = static_cast<Scalar>(scale);
         break;
       case Initializer::Kind::uniform:
-        out[i] = static_cast<Scalar>(scale * (2 * uniform(random, at) - 1));
+        out[i] = static_cast<Scalar>(scale * static_cast<double>(2 * uniform(random, at) - 1));
         break;
       case Initializer::Kind::normal:
         out[i] = static_cast<Scalar>(scale * normal(random, at));

@@ -44,7 +44,8 @@ LOCKSTEP_COLD_INLINE optim::LossScaler::State SavedStateReader::loss_scale(Index
   using Scaler = optim::LossScaler;
   auto const number = value_.at("loss_scale").number();
   int exponent = 0;
-  bool const is_scale = number >= Scaler::least && number <= Scaler::most && std::frexp(number, &exponent) == 0.5;
+  bool const is_scale = number >= static_cast<double>(Scaler::least) && number <= static_cast<double>(Scaler::most) &&
+                        std::frexp(number, &exponent) == 0.5;
   if (!is_scale && !(number == 0 && zero == ZeroScale::unscaled)) refuse("loss_scale", shortest(number));
   Scaler::State state;
   state.scale = static_cast<float>(number);

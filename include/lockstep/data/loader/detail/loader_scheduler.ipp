@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -338,7 +338,8 @@ LOCKSTEP_INLINE void LoaderScheduler::wait_ready(std::unique_lock<std::mutex>& l
   bool const endless = seconds == 0 || seconds >= 1e9;  // beyond, clocks overflow
   if (endless && !observes_) return ready_.wait(lock, is_ready);
   auto const began = Clock::seconds();
-  for (auto pause = observes_ ? shortest_pause : INFINITY; !is_ready(); pause = std::min(2 * pause, longest_pause)) {
+  for (auto pause = observes_ ? shortest_pause : std::numeric_limits<double>::infinity(); !is_ready();
+       pause = std::min(2 * pause, longest_pause)) {
     auto const left = endless ? longest_pause : seconds - (Clock::seconds() - began);
     if (left <= 0) throw DataError(deadline_message(*queue_.front()));
     if (ready_.wait_for(lock, std::chrono::duration<double>(std::min(pause, left)), is_ready)) return;
