@@ -26,3 +26,16 @@ TEST_CASE("all names, names with a prefix, a renamed prefix, or a function's nam
   CHECK(copy.none("w") ==
         "the function of names returns no name for any parameter of the model; its first parameter is \"w\"");
 }
+
+TEST_CASE("new rows are allowed by prefix, in a copy") {
+  train::NamesInFile const all;
+  auto const head = all.with_new_rows("head.");
+  CHECK_FALSE(all.any_new_rows());
+  CHECK(head.any_new_rows());
+  CHECK(head("head.weight") == "head.weight");
+  CHECK(head.may_have_new_rows("head.weight"));
+  CHECK_FALSE(head.may_have_new_rows("body.weight"));
+  auto const both = head.with_new_rows("words.");
+  CHECK(both.may_have_new_rows("head.bias"));
+  CHECK(both.may_have_new_rows("words.table"));
+}

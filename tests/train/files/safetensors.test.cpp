@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/files/safetensors.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -25,6 +26,16 @@ struct Model {
 struct Wider {
   nn::Parameter weight{{2, 4}, {}}, bias{{2}, {}};
   void visit(auto&& each) { each("weight", weight), each("bias", bias); }
+};
+struct Taller {
+  nn::Parameter weight{{4, 3}, {}}, bias{{4}, {}};
+  nn::Buffer mean{{5}};
+  void visit(auto&& each) { each("head.weight", weight), each("head.bias", bias), each("norm.mean", mean); }
+};
+struct Head {
+  nn::Parameter weight{{2, 3}, {}}, bias{{2}, {}};
+  nn::Buffer mean{{3}};
+  void visit(auto&& each) { each("head.weight", weight), each("head.bias", bias), each("norm.mean", mean); }
 };
 struct Long {
   nn::Parameter all{{150'001}, {}};
@@ -177,6 +188,61 @@ TEST_CASE("a program that changes tensors leaves out the checksums") {
   Arena<Model> loaded;
   train::load_parameters(folder / "p", loaded.layout, loaded.values);
   CHECK(loaded.values[static_cast<std::size_t>(loaded.model.bias.offset) + 1] == 2);
+}
+
+TEST_CASE("fewer rows are loaded as the first ones of a part that may have new rows; the others keep their values") {
+  TemporaryFolder folder;
+  Arena<Head> saved;
+  for (int i = 0; i < 6; ++i)
+    saved.values[static_cast<std::size_t>(saved.model.weight.offset + i)] = static_cast<float>(1 + i);
+  saved.values[static_cast<std::size_t>(saved.model.bias.offset)] = -1;
+  saved.values[static_cast<std::size_t>(saved.model.bias.offset) + 1] = -2;
+  std::vector<float> means(static_cast<std::size_t>(saved.layout.buffer_size()));
+  std::ranges::copy(std::vector<float>{7, 8, 9}, means.begin());
+  train::save_parameters(folder / "p", saved.layout, saved.values, {}, means);
+  Arena<Taller> tall;
+  std::vector<float> buffers(static_cast<std::size_t>(tall.layout.buffer_size()), 0.5f);
+  std::ranges::fill(tall.values, 0.25f);
+  auto const before = tall.values;
+  auto const load = [&](train::NamesInFile const& names) {
+    train::load_parameters(folder / "p", tall.layout, tall.values, buffers, names);
+  };
+  CHECK_THROWS_WITH_AS(
+      load({}),
+      doctest::Contains("\"head.weight\" has shape [2, 3]; the model needs [4, 3]: make it with the sizes "
+                        "of the run that saved it, such as the same vocabulary; a trainer can load "
+                        "these rows as the first of more, by NamesInFile().with_new_rows(\"head.\")"),
+      DataError);
+  auto const head = train::NamesInFile().with_new_rows("head.");
+  CHECK_THROWS_WITH_AS(load(head), doctest::Contains("\"norm.mean\" has shape [3]; the model needs [5]"), DataError);
+  CHECK(tall.values == before);
+  load(head.with_new_rows("norm."));
+  auto const part = [&](auto const& tensor, std::vector<float> const& from) {
+    return std::vector<float>(from.begin() + tensor.offset, from.begin() + tensor.offset + tensor.size);
+  };
+  CHECK(part(tall.layout.entries()[0], tall.values) ==
+        std::vector<float>{1, 2, 3, 4, 5, 6, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f});
+  CHECK(part(tall.layout.entries()[1], tall.values) == std::vector<float>{-1, -2, 0.25f, 0.25f});
+  CHECK(part(tall.layout.buffers()[0], buffers) == std::vector<float>{7, 8, 9, 0.5f, 0.5f});
+
+  // Equal rows are read as usual. More rows in the file, or other columns, remain errors.
+  Arena<Head> equal;
+  std::vector<float> three(means.size());
+  train::load_parameters(folder / "p", equal.layout, equal.values, three, train::NamesInFile().with_new_rows(""));
+  CHECK(equal.values == saved.values);
+  train::save_parameters(folder / "tall", tall.layout, tall.values, {}, buffers);
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "tall", equal.layout, equal.values, three,
+                                              train::NamesInFile().with_new_rows("")),
+                       doctest::Contains("\"head.weight\" has shape [4, 3]; the model needs [2, 3]"), DataError);
+  train::save_parameters(folder / "q", filled().layout, filled().values);
+  Arena<Wider> wider;
+  CHECK_THROWS_WITH_AS(
+      train::load_parameters(folder / "q", wider.layout, wider.values, {}, train::NamesInFile().with_new_rows("")),
+      doctest::Contains("parameter \"weight\" has shape [2, 3]; the model needs [2, 4]"), DataError);
+  auto bytes = lockstep_test::read_file(folder / "p");  // changed bits of a part are found
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  lockstep_test::write_file(folder / "p", bytes);
+  CHECK_THROWS_WITH_AS(load(head.with_new_rows("norm.")), doctest::Contains("checksum"), DataError);
 }
 
 TEST_CASE("another model's parameters are refused by name, and nothing is changed") {

@@ -152,6 +152,14 @@ TEST_CASE("parameters are loaded under other names") {
                        DataError);
 }
 
+TEST_CASE("a predictor refuses names with new rows, which nothing has trained") {
+  lockstep_test::TemporaryFolder const folder;
+  Trainer trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}, 3};
+  trainer.save(folder / "p");
+  CHECK_THROWS_WITH_AS(train::Predictor<Model>(Model{}, folder / "p", train::NamesInFile().with_new_rows("second.")),
+                       doctest::Contains("a predictor cannot have new rows"), ConfigError);
+}
+
 TEST_CASE("a predictor equals the trainer's evaluation, from a file or from given arenas") {
   data::DataLoader loader{
       data::InMemoryDataset{line::points(9)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 9}};

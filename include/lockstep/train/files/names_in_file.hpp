@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/version.hpp>
 
@@ -27,6 +28,15 @@ class NamesInFile {
       Rename rename)
       : rename_(std::move(rename)) {}  // NOLINT(google-explicit-constructor): reads well
 
+  /// Returns these names, and lets parameters and buffers whose names in the model begin with `prefix` have more rows
+  /// (elements of their first extent) than in the file. The file's rows are read into the first rows. The others keep
+  /// their values. For a model with more classes or a larger vocabulary than the saved one.
+  [[nodiscard]] NamesInFile with_new_rows(std::string_view prefix) const;
+  /// Returns whether the model's parameter may have more rows than in the file.
+  [[nodiscard]] bool may_have_new_rows(std::string_view name) const noexcept;
+  /// Returns whether any parameter may have more rows than in the file.
+  [[nodiscard]] bool any_new_rows() const noexcept { return !new_rows_.empty(); }
+
   /// Returns the name of a model's parameter in the file, or "" if it is not to be read.
   [[nodiscard]] std::string operator()(std::string_view name) const;
   /// Explains why no parameter is selected; `first` is the name of the model's first parameter.
@@ -34,6 +44,7 @@ class NamesInFile {
 
  private:
   std::string prefix_, in_file_;
+  std::vector<std::string> new_rows_;  // prefixes
   std::function<std::string(std::string_view)> rename_;
 };
 

@@ -194,6 +194,12 @@ struct SafetensorsFile {
   /// Reads bytes from an offset in the file.   @throws DataError if it ends earlier
   void take(std::string const& path, Index at, std::span<std::byte> to) const;
   void check_sum(std::string const& path, std::string const& name, Checksum const& found) const;
+  [[nodiscard]] static std::vector<Index> shape_of(json::Value const& tensor);
+  /// Returns whether two shapes differ only in the first extent, of which `shape` has less.
+  [[nodiscard]] static bool has_fewer_rows(std::span<Index const> shape, std::span<Index const> needed) noexcept;
+  /// Returns the entry with as many rows as the tensor in the file, if that has fewer and no other difference.
+  [[nodiscard]] nn::ParameterLayout::Entry first_rows(std::string const& name,
+                                                      nn::ParameterLayout::Entry const& entry) const;
   /// Removes extents of 1, because libraries differ in them for scalars and kernels of size 1.
   [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape);
 

@@ -214,10 +214,34 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::Par
         return;
       }
       any = true;
-      read_tensor(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
+      auto const part = names.may_have_new_rows(name) ? first_rows(in_file, entry) : entry;
+      read_tensor(path, in_file, part, {elements, keeps ? static_cast<std::size_t>(part.size) : 0});
     });
   }
   if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
+}
+
+LOCKSTEP_COLD_INLINE std::vector<Index> SafetensorsFile::shape_of(json::Value const& tensor) {
+  std::vector<Index> shape;
+  for (auto const& extent : tensor.at("shape").array()) shape.push_back(extent.integer());
+  return shape;
+}
+
+LOCKSTEP_COLD_INLINE bool SafetensorsFile::has_fewer_rows(std::span<Index const> shape,
+                                                          std::span<Index const> needed) noexcept {
+  return !shape.empty() && shape.size() == needed.size() && shape[0] >= 0 && shape[0] < needed[0] &&
+         std::ranges::equal(shape.subspan(1), needed.subspan(1));
+}
+
+LOCKSTEP_COLD_INLINE nn::ParameterLayout::Entry SafetensorsFile::first_rows(
+    std::string const& name, nn::ParameterLayout::Entry const& entry) const {
+  auto part = entry;
+  if (auto const* const tensor = header.find(name))
+    if (auto const shape = shape_of(*tensor); has_fewer_rows(shape, entry.shape)) {
+      part.size = entry.size / entry.shape[0] * shape[0];
+      part.shape = shape;
+    }
+  return part;
 }
 
 LOCKSTEP_COLD_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::string const& name,
@@ -294,6 +318,12 @@ LOCKSTEP_COLD_INLINE std::vector<Index> SafetensorsFile::without_ones(std::vecto
   return shape;
 }
 
+/// Returns the part of the model that a parameter belongs to: "head." for "head.weight".
+inline std::string part_of(std::string const& name) {
+  auto const dot = name.rfind('.');
+  return dot == std::string::npos ? name : name.substr(0, dot + 1);
+}
+
 LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string const& path, std::string const& name,
                                                                      nn::ParameterLayout::Entry const& entry) const {
   auto const* tensor = header.find(name);
@@ -303,11 +333,14 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
   auto const& type = tensor->at("dtype").string();
   if (type != "F32" && type != "F16" && type != "BF16" && type != "F64" && type != "I64")
     throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
-  std::vector<Index> shape;
-  for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
+  auto const shape = shape_of(*tensor);
   if (without_ones(shape) != without_ones(entry.shape))
     throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) +
-                    ": make it with the sizes of the run that saved it, such as the same vocabulary");
+                    ": make it with the sizes of the run that saved it, such as the same vocabulary" +
+                    (has_fewer_rows(shape, entry.shape) ? "; a trainer can load these rows as the first of more, by "
+                                                          "NamesInFile().with_new_rows(\"" +
+                                                              part_of(entry.name) + "\")"
+                                                        : ""));
   auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
              end = tensor->at("data_offsets").at(std::size_t{1}).integer();
   Index const width = type == "F64" || type == "I64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;

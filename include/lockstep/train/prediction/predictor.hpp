@@ -47,7 +47,8 @@ class Predictor {
   using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;  ///< what the model's functions receive
 
   /// Loads parameters of Lockstep, or of another program with `names`. `threads` compute together.
-  /// @throws DataError if the file does not fit the model; ConfigError if `names` leaves out a parameter
+  /// @throws DataError if the file does not fit the model; ConfigError if `names` leaves out a parameter or has new
+  /// rows
   Predictor(Model model, std::string const& path, NamesInFile const& names, int threads = 1)
       : Predictor(std::move(model), threads) {
     auto const expect_named = [&](auto const& entries) {
@@ -56,6 +57,10 @@ class Predictor {
           throw ConfigError(path + ": the names leave out \"" + entry.name +
                             "\", but a predictor needs all parameters; name all, or train the rest first");
     };
+    if (names.any_new_rows())
+      throw ConfigError(path +
+                        ": a predictor cannot have new rows, which would not be trained; load the file into a "
+                        "trainer, train and save it");
     expect_named(layout_.entries());
     expect_named(layout_.buffers());
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);

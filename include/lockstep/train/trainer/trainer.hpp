@@ -87,6 +87,7 @@ class Trainer {
   /// parameters restart. Returns the strings that were saved with them.
   /// `names` selects the parameters to read and their names in the file, by a prefix such as "encoder." or a function
   /// of the model's names. `in_file` replaces the prefix in the file: pass "" for an encoder that was saved alone.
+  /// `NamesInFile().with_new_rows("head.")` accepts fewer rows in the file than in the model.
   /// @collective with DistributedDataParallel: every rank loads an equal file
   /// @throws DataError if the file does not fit the model, CollectiveMismatch if ranks loaded different parameters
   /// @throws ConfigError if nothing of the model is selected, or within an evaluation by averages
