@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -37,6 +38,16 @@ template <class Body>
                       "address space (ulimit -v)");
   }
 }
+
+/// Least stack of a thread that computes: matrix products pack their factors there, in up to 320 KiB. The documentation
+/// asks for 512 KiB, of which a thread's own data may take some.
+inline constexpr std::size_t least_stack_bytes = std::size_t{448} << 10;
+
+/// @throws ConfigError if the calling thread has less stack than computing needs; `who` names the call
+void expect_stack(std::string const& who);
+
+/// @throws ConfigError if threads that are started now have less stack than computing needs
+void expect_stack_of_new_threads(std::string const& who);
 
 /// Joins threads that the process `starter` started. In a fork, where they do not exist, abandons them.
 void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept;

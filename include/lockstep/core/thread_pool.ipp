@@ -8,6 +8,7 @@ LOCKSTEP_COLD_INLINE ThreadPool::ThreadPool(int threads) : threads_(threads) {
   expect<ConfigError>(threads >= 1, [&] {
     return "ThreadPool: " + std::to_string(threads) + " threads; at least 1 is needed (the caller counts as one)";
   });
+  if (threads > 1) expect_stack_of_new_threads("ThreadPool");
   try {
     workers_.reserve(static_cast<std::size_t>(threads - 1));
     while (static_cast<int>(workers_.size()) < threads - 1)

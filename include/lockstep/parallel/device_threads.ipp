@@ -5,6 +5,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 LOCKSTEP_COLD_INLINE DeviceThreads::DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
+  if (devices > 1) expect_stack_of_new_threads("DataParallel");
   try {
     threads_.reserve(errors_.size());
     for (int device = 1; device < devices; ++device)

@@ -41,6 +41,7 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
+#include "message_on_stack.hpp"
 #include "temporary_folder.hpp"
 #include "train/line.hpp"
 #include "train/refused_elsewhere.hpp"
@@ -158,6 +159,22 @@ TEST_CASE("a predictor refuses names with new rows, which nothing has trained") 
   trainer.save(folder / "p");
   CHECK_THROWS_WITH_AS(train::Predictor<Model>(Model{}, folder / "p", train::NamesInFile().with_new_rows("second.")),
                        doctest::Contains("a predictor cannot have new rows"), ConfigError);
+}
+
+TEST_CASE("training, evaluation and prediction on a thread with a small stack are errors, not crashes") {
+  data::DataLoader loader{
+      data::InMemoryDataset{line::points(9)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 9}};
+  data::Collated const batch{data::PadCollate{}, line::points(9)};
+  Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  train::Predictor predictor{Model{}, trainer};
+  auto const message = [](auto call) { return lockstep_test::message_on_stack(std::size_t{128} << 10, call); };
+  CHECK(message([&] { trainer.fit(loader); }).starts_with("fit: the calling thread has a stack of 1"));
+  CHECK(message([&] { static_cast<void>(trainer.evaluate(train::Evaluation{loader})); }).starts_with("evaluate: "));
+  CHECK(message([&] { static_cast<void>(predictor.predict(batch.batch())); }).starts_with("Predictor: "));
+  CHECK(lockstep_test::message_on_stack(std::size_t{1} << 20, [&] {
+          trainer.fit(loader);
+          static_cast<void>(predictor.predict(batch.batch()));
+        }).empty());
 }
 
 TEST_CASE("a predictor equals the trainer's evaluation, from a file or from given arenas") {

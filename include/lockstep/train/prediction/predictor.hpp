@@ -12,6 +12,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
@@ -213,6 +214,7 @@ class Predictor {
                     "Lockstep: the model has no predict(context, batch) const for this batch type; see "
                     "docs/reference/model.md");
       if constexpr (predicts) {
+        if (passes_ == 0) expect_stack("Predictor");
         nn::Pass(context_).begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
         return model_->predict(context_, batch);
       } else if constexpr (nn::detail::PredictFits<Model, Context, Batch>) {

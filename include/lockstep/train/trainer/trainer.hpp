@@ -9,6 +9,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/nn/autograd/model.hpp>
@@ -154,8 +155,8 @@ class Trainer {
   /// and loss scale restart. A stop by `options.stop` takes effect after the current step and an evaluation due after
   /// it.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError if an option or a setting of the optimizer is out of range, or both loaders are the same
-  /// object
+  /// @throws ConfigError if the thread's stack is too small, an option or a setting of the optimizer is out of range, or
+  /// both loaders are the same object
   /// @throws ConfigError if `best_by` is unknown, an option or observer needs evaluations that there are none of, or
   /// the warm-up is longer than the fit, or a stream of unknown length is to be read to its end
   /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
@@ -237,6 +238,7 @@ class Trainer {
       evaluate(Evaluation const& evaluation, train::ProgressCallback const& on_progress = {}) {
     if constexpr (Evaluation::loads) {
       auto const turn = call();
+      expect_stack("evaluate");
       train::detail::check_names(train::detail::MetricNames(evaluation), "evaluate");
       if constexpr (Session::spans_ranks) {
         train::detail::check_agreement_and_samples(session_, train::detail::agreement_of(evaluation), split(),
@@ -328,6 +330,7 @@ class Trainer {
   template <class Loader, class Evaluation>
   [[gnu::cold]] train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
+    expect_stack("fit");
     train::detail::check_options(options);
     optim::check_settings(optimizer_);
     train::detail::MetricNames const metric_names(evaluation);
