@@ -1,11 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# warnings.sh COMPILER: README's program compiles header-only without a warning of those that projects often enable.
+# warnings.sh COMPILER: README's program compiles header-only without a warning of those that projects often enable, and
+# after the macros of Xlib, GLib and loggers.
 set -euo pipefail
 compiler=$1
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 program=$(awk '/^```cpp$/ { block = 1; next } /^```$/ { if (block) exit } block' "$root/README.md")
 [[ $program == *"int main()"* ]] || { echo "README.md has no program" >&2; exit 1; }
-"$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast \
-  -Wcast-align -Woverloaded-virtual -Wnon-virtual-dtor -Wdouble-promotion -Wextra-semi -Wundef -Werror \
-  -DLOCKSTEP_ONE_INSTRUCTION_SET -I "$root/include" -x c++ - <<<"$program"
+compile() { # FLAG…
+  "$compiler" -fsyntax-only -DLOCKSTEP_ONE_INSTRUCTION_SET -I "$root/include" "$@" -x c++ - <<<"$program"
+}
+compile -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wcast-align \
+  -Woverloaded-virtual -Wnon-virtual-dtor -Wdouble-promotion -Wextra-semi -Wundef -Werror
+
+macros=(Bool=int Status=int True=1 False=0 None=0L Success=0 Always=2 Above=0 Below=1 Unsorted=0 Complex=0 Convex=2
+  KeyPress=2 FocusIn=9 CursorShape=0 Expose=12 GrayScale=1 ControlMask=4 ParentRelative=1L CurrentTime=0L
+  TRUE=1 FALSE=0 'MIN(a,b)=((a)<(b)?(a):(b))' 'MAX(a,b)=((a)>(b)?(a):(b))' 'ABS(a)=(a)' 'CLAMP(x,l,h)=(x)'
+  emit= foreach=for 'forever=for(;;)' ERROR=3 WARNING=2 INFO=1 DEBUG=0 FATAL=4 'CHECK(x)=(x)' 'LOG(x)=(x)'
+  'ASSERT(x)=(x)' 'VERIFY(x)=(x)' 'likely(x)=(x)' 'unlikely(x)=(x)' PI=3 EPS=1e-6 OK=0 PAGE_SIZE=4096 BLOCK_SIZE=512
+  VERSION='"1"' PACKAGE='"app"')
+compile -std=gnu++20 "${macros[@]/#/-D}"

@@ -28,8 +28,8 @@ class Value {
   /// Makes null.
   Value(std::nullptr_t = nullptr) noexcept {}
   /// Makes a bool.
-  template <std::same_as<bool> Bool>
-  Value(Bool value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
+  template <std::same_as<bool> Boolean>
+  Value(Boolean value) noexcept : type_(Type::boolean) {  // a template, otherwise pointers would convert
     data_.integer = value;
   }
   /// Makes an integer.   @throws DataError for an unsigned value above the largest std::int64_t

@@ -42,8 +42,8 @@ class Writer {
   /// Writes null.
   Writer& value(std::nullptr_t) { return plain("null"); }
   /// Writes true or false.
-  template <std::same_as<bool> Bool>
-  Writer& value(Bool value) {
+  template <std::same_as<bool> Boolean>
+  Writer& value(Boolean value) {
     return plain(value ? "true" : "false");
   }
   /// Writes an integer.   @throws DataError for an unsigned value above the largest std::int64_t

@@ -66,13 +66,13 @@ LOCKSTEP_INLINE void SortedRows::Reader::refill() {
 LOCKSTEP_INLINE void SortedRows::visit_all(void const* visitor, void (*visit)(void const*, NumberedLine const&)) {
   bool any = false;
   Index last = 0;
-  auto const emit = [&](NumberedLine const& line) {
+  auto const deliver = [&](NumberedLine const& line) {
     if (std::exchange(any, true) && line.sample == last) return;
     last = line.sample;
     visit(visitor, line);
   };
   if (runs_.empty()) {
-    for (auto const& line : sorted()) emit(line);
+    for (auto const& line : sorted()) deliver(line);
     return;
   }
   spill();
@@ -88,7 +88,7 @@ LOCKSTEP_INLINE void SortedRows::visit_all(void const* visitor, void (*visit)(vo
   while (!queue.empty()) {
     auto const run = queue.top().second;
     queue.pop();
-    emit(readers[run].line());
+    deliver(readers[run].line());
     advance(run);
   }
 }
