@@ -980,3 +980,40 @@ TEST_CASE("a resumed run makes the evaluation that had failed, and ends like an 
     CHECK(complete.record.ranks.empty());                                          // nothing was left to do
   }
 }
+
+TEST_CASE("an observer may end an evaluation after a stop request: the run is saved, and resumes with the evaluation") {
+  struct Cancelled {};
+  struct Canceller final : train::Observer {
+    void evaluating(train::EvaluationProgress const& progress) override {
+      if (progress.done == 2 && requests) stop.request_stop();  // by the user, meanwhile
+      if (progress.done == 2) throw Cancelled{};
+    }
+    std::stop_source stop = {};
+    bool requests = true;
+  };
+  for (bool const requests : {true, false}) {
+    lockstep_test::TemporaryFolder const folder;
+    auto const run = [&](Canceller* canceller, train::Checkpoints const& checkpoints) {
+      Trainer trainer{Model{}, optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}, 5};
+      auto batches = loader(4), held_out = loader(4);
+      FitOptions options{.epochs = 2, .accumulation = 2, .checkpoints = checkpoints};
+      if (canceller) options.observers = {canceller}, options.stop = canceller->stop.get_token();
+      auto record = trainer.fit(batches, train::Evaluation{held_out}, options);
+      return Outcome{{trainer.values().begin(), trainer.values().end()}, {}, std::move(record)};
+    };
+    Canceller canceller;
+    canceller.requests = requests;
+    CHECK_THROWS_AS(run(&canceller, {.folder = folder / "run"}), Cancelled);
+    auto const newest = train::newest_checkpoint(folder / "run");
+    if (!requests) {  // an error in the middle of a run
+      CHECK(newest.empty());
+      continue;
+    }
+    CHECK(newest == step_file(folder / "run", 3));
+    auto const whole = run(nullptr, {});
+    auto const rest = run(nullptr, {.folder = folder / "run", .resume = newest});
+    CHECK(rest.values == whole.values);
+    REQUIRE(rest.record.evaluations.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(rest.record.evaluations[i].loss == whole.record.evaluations[i].loss);
+  }
+}
