@@ -155,8 +155,8 @@ class Trainer {
   /// and loss scale restart. A stop by `options.stop` takes effect after the current step and an evaluation due after
   /// it.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError if the thread's stack is too small, an option or a setting of the optimizer is out of range, or
-  /// both loaders are the same object
+  /// @throws ConfigError if the thread's stack is too small, an option or a setting of the optimizer is out of range,
+  /// or both loaders are the same object
   /// @throws ConfigError if `best_by` is unknown, an option or observer needs evaluations that there are none of, or
   /// the warm-up is longer than the fit, or a stream of unknown length is to be read to its end
   /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
