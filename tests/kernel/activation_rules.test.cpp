@@ -55,6 +55,77 @@ TEST_CASE_TEMPLATE("sigmoid, tanh, exp and silu are within a few roundings of th
   CHECK(worst_of<T>([](T x) { return kernel::Silu{}.at(x).slope; }, slope, terms) <= 20);
 }
 
+TEST_CASE_TEMPLATE("elu, softplus, mish and the tanh form of gelu are within a few roundings of the exact value", T,
+                   float, double) {
+  auto const elu = [](long double x) { return x > 0 ? x : std::expm1(x) / 2; };
+  // The tangent has 6 roundings; 1 - t adds its error times at most 1, and product, quotient and alpha round.
+  CHECK(worst_of<T>(kernel::Elu{0.5}, elu, elu) <= 20);
+  auto const softplus = [](long double x) { return 2 * std::log1p(std::exp(-std::abs(x / 2))) + std::max(x, 0.0L); };
+  // 4 roundings of the exponential, and as many of logarithm, quotient and sum together.
+  CHECK(worst_of<T>(kernel::Softplus{0.5}, softplus, softplus) <= 8);
+  auto const half = [](long double x) { return sigmoid(x / 2); };
+  CHECK(worst_of<T>([](T x) { return kernel::Softplus{0.5}.at(x).slope; }, half, half) <= 8);
+
+  auto const tangent = [](long double x) { return std::tanh(std::log1p(std::exp(x))); };
+  auto const mish = [&](long double x) { return x * tangent(x); };
+  // 4 roundings of e, which count twice at most in the quotient, and 5 operations.
+  CHECK(worst_of<T>(kernel::Mish{}, mish, mish) <= 16);
+  auto const mish_slope = [&](long double x) { return tangent(x) + x * (1 - tangent(x) * tangent(x)) * sigmoid(x); };
+  auto const mish_terms = [&](long double x) {
+    return tangent(x) + std::abs(x) * (1 - tangent(x) * tangent(x)) * sigmoid(x);
+  };
+  CHECK(worst_of<T>([](T x) { return kernel::Mish{}.at(x).slope; }, mish_slope, mish_terms) <= 40);
+
+  auto const root = std::sqrt(2 / std::acos(-1.0L));
+  auto const u = [=](long double x) { return 2 * root * (x + 0.044715L * x * x * x); };
+  auto const du = [=](long double x) { return 2 * root * (1 + 3 * 0.044715L * x * x); };
+  auto const gelu = [=](long double x) { return x * sigmoid(u(x)); };
+  // The logistic function has 8 roundings, and those of its argument, 5, count |u| times s(-u).
+  // The floor covers values that round to zero.
+  long double const floor = 1e-25L;
+  auto const gelu_terms = [=](long double x) {
+    return std::abs(x) * sigmoid(u(x)) * (1 + std::abs(u(x)) * sigmoid(-u(x))) + floor;
+  };
+  CHECK(worst_of<T>(kernel::GeluTanh{}, gelu, gelu_terms) <= 10);
+  auto const slope = [=](long double x) { return sigmoid(u(x)) * (1 + x * sigmoid(-u(x)) * du(x)); };
+  auto const slope_terms = [=](long double x) {
+    return sigmoid(u(x)) * (1 + std::abs(u(x))) * (1 + std::abs(x) * sigmoid(-u(x)) * du(x)) + floor;
+  };
+  CHECK(worst_of<T>([](T x) { return kernel::GeluTanh{}.at(x).slope; }, slope, slope_terms) <= 20);
+}
+
+TEST_CASE_TEMPLATE(
+    "relu6, hardsigmoid and hardswish are polynomials between their kinks, and constant or linear outside", T, float,
+    double) {
+  T const infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (T const far : {T(-3), T(-1000), -infinity}) {
+    CHECK(kernel::Relu6{}(far) == 0);
+    CHECK(kernel::Hardsigmoid{}(far) == 0);
+    CHECK(kernel::Hardswish{}(far) == 0);
+    CHECK(kernel::Hardswish{}.at(far).slope == 0);
+  }
+  for (T const far : {T(6), T(1000), infinity}) {
+    CHECK(kernel::Relu6{}(far) == 6);
+    CHECK(kernel::Hardsigmoid{}(far) == 1);
+    CHECK(kernel::Hardswish{}(far) == far);
+    CHECK(kernel::Hardswish{}.at(far).slope == 1);
+  }
+  CHECK(kernel::Relu6{}(T(1.5)) == T(1.5));
+  CHECK(kernel::Hardsigmoid{}(T(1.5)) == T(0.75));
+  CHECK(kernel::Hardswish{}(T(1.5)) == T(1.125));
+  CHECK(kernel::Hardswish{}(T(-1.5)) == T(-0.375));
+  CHECK(kernel::Hardswish{}.at(T(1.5)).slope == 1);
+  CHECK(kernel::Hardswish{}.at(T(-1.5)).slope == 0);
+  for (T const y : {T(0), T(6), T(-0.0)}) CHECK(kernel::Relu6{}.backward(T(3), y) == 0);
+  CHECK(kernel::Relu6{}.backward(T(3), T(5)) == 3);
+  for (T const y : {T(0), T(1)}) CHECK(kernel::Hardsigmoid{}.backward(T(3), y) == 0);
+  CHECK(kernel::Hardsigmoid{}.backward(T(3), T(0.5)) == T(0.5));
+  CHECK(std::isnan(kernel::Relu6{}(nan)));
+  CHECK(std::isnan(kernel::Relu6{}.backward(T(3), nan)) == false);
+  CHECK(std::isnan(kernel::Hardsigmoid{}(nan)));
+  CHECK(std::isnan(kernel::Hardswish{}(nan)));
+}
+
 TEST_CASE("gelu's value and slope in float are within a few roundings of the exact ones") {
   std::vector<float> arguments;
   for (int i = -20'000; i <= 20'000; ++i) arguments.push_back(static_cast<float>(i) * 7e-4F);  // [-14, 14]
@@ -106,6 +177,15 @@ TEST_CASE_TEMPLATE("far from zero they reach their limits, and NaN stays NaN", T
     CHECK(kernel::Tanh{}(-far) == -1);
     CHECK(kernel::Silu{}(far) == far);
     CHECK(kernel::Gelu{}(far) == far);
+    CHECK(kernel::GeluTanh{}(far) == far);
+    CHECK(kernel::GeluTanh{}.at(far).slope == 1);
+    CHECK(kernel::Mish{}(far) == far);
+    CHECK(kernel::Softplus{}(far) == far);
+    CHECK(kernel::Softplus{}(-far) == 0);
+    CHECK(kernel::Elu{2}(far) == far);
+    CHECK(kernel::Elu{2}(-far) == -2);
+    CHECK(kernel::Elu{2}.backward(T(3), T(-2)) == 0);
+    CHECK(kernel::Elu{2}.backward(T(3), T(0)) == 6);
     CHECK(kernel::Relu{}(far) == far);
     CHECK(kernel::Relu{}(-far) == 0);
   }
@@ -117,6 +197,11 @@ TEST_CASE_TEMPLATE("far from zero they reach their limits, and NaN stays NaN", T
   CHECK(kernel::Gelu{}(T(-100)) == 0);
   CHECK(kernel::Gelu{}.at(T(-100)).slope == 0);
   CHECK(kernel::Gelu{}.at(T(100)).slope == 1);
+  CHECK(kernel::GeluTanh{}(T(-1000)) == 0);
+  CHECK(kernel::GeluTanh{}.at(T(-1000)).slope == 0);
+  CHECK(kernel::Mish{}(T(-1000)) == 0);
+  CHECK(kernel::Mish{}.at(T(-1000)).slope == 0);
+  CHECK(kernel::Mish{}.at(T(1000)).slope == 1);
   CHECK(kernel::Silu{}(T(-1000)) == 0);
   CHECK(kernel::Silu{}.at(T(-1000)).slope == 0);
   CHECK(kernel::Silu{}.at(T(1000)).slope == 1);
@@ -128,6 +213,10 @@ TEST_CASE_TEMPLATE("far from zero they reach their limits, and NaN stays NaN", T
   CHECK(std::isnan(kernel::Silu{}.at(nan).slope));
   CHECK(std::isnan(kernel::Gelu{}(nan)));
   CHECK(std::isnan(kernel::Gelu{}.at(nan).slope));
+  CHECK(std::isnan(kernel::GeluTanh{}(nan)));
+  CHECK(std::isnan(kernel::Mish{}(nan)));
+  CHECK(std::isnan(kernel::Softplus{}(nan)));
+  CHECK(std::isnan(kernel::Elu{}(nan)));
   CHECK(std::isnan(kernel::Relu{}(nan)));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <concepts>
 #include <limits>
 
@@ -179,6 +180,149 @@ struct Gelu {
   [[nodiscard, gnu::always_inline]] ActivationAt<Scalar> at(Scalar x) const noexcept {
     auto const normal = detail::normal_distribution(x);
     return {x * normal.integral, normal.integral + x * normal.density};
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
+    return dy * slope;
+  }
+};
+
+/// The Gaussian error linear unit by the hyperbolic tangent, as in GPT-2: x (1 + tanh(u)) / 2 with
+/// u = sqrt(2 / pi) (x + 0.044715 x^3). It differs from the exact unit by at most 5e-4.
+struct GeluTanh {
+  static constexpr char const* name = "kernel::GeluTanh";  ///< for messages
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return at(x).value;
+  }
+  /// Returns value and slope at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
+    constexpr auto twice_root = static_cast<Scalar>(1.5957691216057308L);  // 2 sqrt(2 / pi)
+    constexpr auto cubic = static_cast<Scalar>(0.044715L);
+    Scalar const z = x < -30 ? Scalar{-30} : x > 30 ? Scalar{30} : x;         // the cube stays finite
+    auto const s = detail::logistic(twice_root * (z + cubic * (z * z * z)));  // (1 + tanh(u)) / 2
+    return {x * s.at, s.at + z * (s.at * s.mirrored) * (twice_root * (1 + 3 * cubic * (z * z)))};
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
+    return dy * slope;
+  }
+};
+
+/// The exponential linear unit: x where x > 0, and alpha (e^x - 1) elsewhere, for an alpha of at least 0.
+struct Elu {
+  static constexpr char const* name = "kernel::Elu";  ///< for messages
+  double alpha = 1;                                   ///< negative limit, at least 0
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    Scalar const t = detail::tanh((x < 0 ? x : Scalar{0}) / 2);  // e^x - 1 = 2 t / (1 - t), without cancellation
+    return x <= 0 ? static_cast<Scalar>(alpha) * (2 * t / (1 - t)) : x;
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
+    return y <= 0 ? dy * (y + static_cast<Scalar>(alpha)) : dy;
+  }
+};
+
+/// A smooth rectified linear unit: log(1 + e^(beta x)) / beta, for a beta above 0.
+struct Softplus {
+  static constexpr char const* name = "kernel::Softplus";  ///< for messages
+  double beta = 1;                                         ///< sharpness, above 0
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    Scalar const z = static_cast<Scalar>(beta) * x;
+    return (z < 0 ? Scalar{0} : x) + std::log1p(detail::exp(z < 0 ? z : -z)) / static_cast<Scalar>(beta);
+  }
+  /// Returns value and slope at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
+    return {(*this)(x), detail::logistic(static_cast<Scalar>(beta) * x).at};
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
+    return dy * slope;
+  }
+};
+
+/// x tanh(log(1 + e^x)).
+struct Mish {
+  static constexpr char const* name = "kernel::Mish";  ///< for messages
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return at(x).value;
+  }
+  /// Returns value and slope at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
+    // With e = e^-|x|, the tangent is e (e + 2) / (e (e + 2) + 2) for x < 0, and (1 + 2 e) / (1 + 2 e + 2 e^2) else.
+    Scalar const e = detail::exp(x < 0 ? x : -x);
+    Scalar const above = x < 0 ? e * (e + 2) : 1 + 2 * e, more = x < 0 ? Scalar{2} : 2 * e * e, sum = above + more;
+    Scalar const tangent = above / sum, squares = (2 * above + more) * more / (sum * sum);  // 1 - tangent^2
+    return {x * tangent, tangent + x * squares * detail::logistic(x).at};
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar slope) const noexcept {
+    return dy * slope;
+  }
+};
+
+/// min(max(0, x), 6), as in MobileNetV2. A NaN stays NaN and passes dy.
+struct Relu6 {
+  static constexpr char const* name = "kernel::Relu6";  ///< for messages
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return x < 0 ? Scalar{0} : x > 6 ? Scalar{6} : x;
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
+    return y <= 0 || y >= 6 ? Scalar{0} : dy;
+  }
+};
+
+/// A piecewise linear logistic function: min(max(0, x / 6 + 1/2), 1), as in MobileNetV3. A NaN stays NaN.
+struct Hardsigmoid {
+  static constexpr char const* name = "kernel::Hardsigmoid";  ///< for messages
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return x <= -3 ? Scalar{0} : x >= 3 ? Scalar{1} : (x + 3) / 6;
+  }
+  /// Returns the gradient of x from dy and what the forward pass kept.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
+    return y <= 0 || y >= 1 ? Scalar{0} : dy / 6;
+  }
+};
+
+/// x times its Hardsigmoid, as in MobileNetV3.
+struct Hardswish {
+  static constexpr char const* name = "kernel::Hardswish";  ///< for messages
+  /// Returns the value at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
+    return at(x).value;
+  }
+  /// Returns value and slope at x.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
+    return {x <= -3  ? Scalar{0}
+            : x >= 3 ? x
+                     : x * (x + 3) / 6,
+            x <= -3  ? Scalar{0}
+            : x >= 3 ? Scalar{1}
+                     : (2 * x + 3) / 6};
   }
   /// Returns the gradient of x from dy and what the forward pass kept.
   template <class Scalar>

@@ -79,4 +79,12 @@ TEST_CASE_TEMPLATE("activations on CUDA equal the host's within rounding, and th
   // The host's integral is within 6 units of 2^-24 and the device's erfcf within 5 of its own half, the density within
   // 10. x is a factor of at most 6 if either is not 0 or 1, and every product rounds once: 13 + 12 * 6 of 1.
   check_activation<T>(kernel::Gelu{}, 15);
+  check_activation<T>(kernel::Relu6{}, 0);
+  check_activation<T>(kernel::Hardsigmoid{}, 2);
+  check_activation<T>(kernel::Hardswish{}, 8);  // a product of numbers up to 6, divided, and rounded three times
+  check_activation<T>(kernel::Elu{0.5}, 40);
+  // As silu's, with arguments of the logistic function that have an error of 4 roundings and count by at most 1/4.
+  check_activation<T>(kernel::GeluTanh{}, 60);
+  check_activation<T>(kernel::Mish{}, 60);
+  check_activation<T>(kernel::Softplus{2}, 40);
 }

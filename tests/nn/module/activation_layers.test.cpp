@@ -47,6 +47,13 @@ TEST_CASE("an activation layer computes its function") {
   check(nn::SiLU{}, [](auto& context, auto const& x) { return nn::silu(context, x); });
   check(nn::Sigmoid{}, [](auto& context, auto const& x) { return nn::sigmoid(context, x); });
   check(nn::Tanh{}, [](auto& context, auto const& x) { return nn::tanh(context, x); });
+  check(nn::GELUTanh{}, [](auto& context, auto const& x) { return nn::gelu_tanh(context, x); });
+  check(nn::ELU{0.5}, [](auto& context, auto const& x) { return nn::elu(context, x, 0.5); });
+  check(nn::Softplus{2}, [](auto& context, auto const& x) { return nn::softplus(context, x, 2); });
+  check(nn::Mish{}, [](auto& context, auto const& x) { return nn::mish(context, x); });
+  check(nn::ReLU6{}, [](auto& context, auto const& x) { return nn::relu6(context, x); });
+  check(nn::Hardsigmoid{}, [](auto& context, auto const& x) { return nn::hardsigmoid(context, x); });
+  check(nn::Hardswish{}, [](auto& context, auto const& x) { return nn::hardswish(context, x); });
 }
 
 TEST_CASE("an activation layer has no parameters, and counts among the layers of a Sequential") {
