@@ -331,6 +331,7 @@
 #include <lockstep/train/files/names_in_file.hpp>
 #include <lockstep/train/files/parameters_sha256.hpp>
 #include <lockstep/train/files/safetensors.hpp>
+#include <lockstep/train/files/tensor_in_file.hpp>
 #include <lockstep/train/logs/metrics_log.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/progress_bar.hpp>

@@ -4,16 +4,20 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/version.hpp>
+#include <lockstep/train/files/tensor_in_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Selects the parameters and buffers of a model to read from a file, and their names in the file. By default it
 /// selects all, by the model's names. A prefix selects names that begin with it, optionally with another prefix in the
-/// file. A function of the model's name returns the name in the file, or "" for names that are not in the file.
+/// file. A function of the model's name returns the name in the file, or "" for names that are not in the file. If the
+/// file stores a parameter with others in one tensor, or with its axes in another order, the function returns a
+/// TensorInFile.
 class NamesInFile {
  public:
   NamesInFile() = default;
@@ -26,7 +30,11 @@ class NamesInFile {
   template <std::invocable<std::string_view> Rename>
   requires std::convertible_to<std::invoke_result_t<Rename const&, std::string_view>, std::string> NamesInFile(
       Rename rename)
-      : rename_(std::move(rename)) {}  // NOLINT(google-explicit-constructor): reads well
+      : rename_([rename = std::move(rename)](std::string_view name) { return TensorInFile{rename(name)}; }) {}
+  /// Selects all names for which rename(name) has a name, and reads them as it says.
+  template <std::invocable<std::string_view> Rename>
+  requires std::same_as<std::invoke_result_t<Rename const&, std::string_view>, TensorInFile> NamesInFile(Rename rename)
+      : rename_(std::move(rename)) {}
 
   /// Returns these names, and lets parameters and buffers whose names in the model begin with `prefix` have more rows
   /// (elements of their first extent) than in the file. The file's rows are read into the first rows. The others keep
@@ -39,13 +47,15 @@ class NamesInFile {
 
   /// Returns the name of a model's parameter in the file, or "" if it is not to be read.
   [[nodiscard]] std::string operator()(std::string_view name) const;
+  /// Returns the tensor of the file from which a model's parameter is read. Its name is "" if it is not to be read.
+  [[nodiscard]] TensorInFile tensor(std::string_view name) const;
   /// Explains why no parameter is selected; `first` is the name of the model's first parameter.
   [[nodiscard]] std::string none(std::string_view first) const;
 
  private:
   std::string prefix_, in_file_;
   std::vector<std::string> new_rows_;  // prefixes
-  std::function<std::string(std::string_view)> rename_;
+  std::function<TensorInFile(std::string_view)> rename_;
 };
 
 }}}  // namespace lockstep::train

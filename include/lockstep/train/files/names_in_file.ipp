@@ -19,9 +19,11 @@ LOCKSTEP_COLD_INLINE bool NamesInFile::may_have_new_rows(std::string_view name) 
   return std::ranges::any_of(new_rows_, [name](auto const& prefix) { return name.starts_with(prefix); });
 }
 
-LOCKSTEP_COLD_INLINE std::string NamesInFile::operator()(std::string_view name) const {
+LOCKSTEP_COLD_INLINE std::string NamesInFile::operator()(std::string_view name) const { return tensor(name).name; }
+
+LOCKSTEP_COLD_INLINE TensorInFile NamesInFile::tensor(std::string_view name) const {
   if (rename_) return rename_(name);
-  return name.starts_with(prefix_) ? in_file_ + std::string(name.substr(prefix_.size())) : std::string();
+  return {name.starts_with(prefix_) ? in_file_ + std::string(name.substr(prefix_.size())) : std::string()};
 }
 
 LOCKSTEP_COLD_INLINE std::string NamesInFile::none(std::string_view first) const {

@@ -30,6 +30,7 @@
 #include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
+#include <lockstep/train/files/tensor_in_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
@@ -171,6 +172,11 @@ struct SafetensorsFile {
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const;
 
+  /// Reads a parameter from a tensor that also has rows of others, or has its axes in another order.
+  /// @shape out [entry.size], or empty to check the tensor only
+  void read_part(std::string const& path, TensorInFile const& from, nn::ParameterLayout::Entry const& entry,
+                 std::span<float> out) const;
+
   /// Reads the tensor of that name and the entry's shape, and compares its checksum.
   /// @shape out [entry.size], or empty to check the tensor only
   void read_tensor(std::string const& path, std::string const& name, nn::ParameterLayout::Entry const& entry,
@@ -194,14 +200,16 @@ struct SafetensorsFile {
   /// Reads bytes from an offset in the file.   @throws DataError if it ends earlier
   void take(std::string const& path, Index at, std::span<std::byte> to) const;
   void check_sum(std::string const& path, std::string const& name, Checksum const& found) const;
-  [[nodiscard]] static std::vector<Index> shape_of(json::Value const& tensor);
   /// Returns whether two shapes differ only in the first extent, of which `shape` has less.
   [[nodiscard]] static bool has_fewer_rows(std::span<Index const> shape, std::span<Index const> needed) noexcept;
   /// Returns the entry with as many rows as the tensor in the file, if that has fewer and no other difference.
-  [[nodiscard]] nn::ParameterLayout::Entry first_rows(std::string const& name,
+  [[nodiscard]] nn::ParameterLayout::Entry first_rows(std::string const& path, std::string const& name,
                                                       nn::ParameterLayout::Entry const& entry) const;
   /// Removes extents of 1, because libraries differ in them for scalars and kernels of size 1.
   [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape);
+
+  /// Returns the extents of the tensor of that name.
+  [[nodiscard]] std::vector<Index> shape_of(std::string const& path, std::string const& name) const;
 
   /// Returns the tensor of that name after checking its shape, type and offsets.
   [[nodiscard]] Tensor tensor(std::string const& path, std::string const& name,

@@ -208,23 +208,22 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::Par
   for (bool const keeps : {false, true}) {
     if (keeps) check_safetensors_layout(path, header.value, static_cast<std::uint64_t>(data_bytes));
     for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
-      auto const in_file = names(name);
-      if (in_file.empty()) {
+      auto const in_file = names.tensor(name);
+      if (in_file.name.empty()) {
         if (unnamed.empty()) unnamed = name;
         return;
       }
       any = true;
-      auto const part = names.may_have_new_rows(name) ? first_rows(in_file, entry) : entry;
-      read_tensor(path, in_file, part, {elements, keeps ? static_cast<std::size_t>(part.size) : 0});
+      bool const whole = in_file.rows_before == 0 && in_file.rows_after == 0;
+      if (whole && in_file.axes.empty() && in_file.shape.empty()) {
+        auto const part = names.may_have_new_rows(name) ? first_rows(path, in_file.name, entry) : entry;
+        read_tensor(path, in_file.name, part, {elements, keeps ? static_cast<std::size_t>(part.size) : 0});
+      } else {
+        read_part(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
+      }
     });
   }
   if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
-}
-
-LOCKSTEP_COLD_INLINE std::vector<Index> SafetensorsFile::shape_of(json::Value const& tensor) {
-  std::vector<Index> shape;
-  for (auto const& extent : tensor.at("shape").array()) shape.push_back(extent.integer());
-  return shape;
 }
 
 LOCKSTEP_COLD_INLINE bool SafetensorsFile::has_fewer_rows(std::span<Index const> shape,
@@ -234,14 +233,73 @@ LOCKSTEP_COLD_INLINE bool SafetensorsFile::has_fewer_rows(std::span<Index const>
 }
 
 LOCKSTEP_COLD_INLINE nn::ParameterLayout::Entry SafetensorsFile::first_rows(
-    std::string const& name, nn::ParameterLayout::Entry const& entry) const {
+    std::string const& path, std::string const& name, nn::ParameterLayout::Entry const& entry) const {
   auto part = entry;
-  if (auto const* const tensor = header.find(name))
-    if (auto const shape = shape_of(*tensor); has_fewer_rows(shape, entry.shape)) {
-      part.size = entry.size / entry.shape[0] * shape[0];
-      part.shape = shape;
-    }
+  if (auto const shape = shape_of(path, name); has_fewer_rows(shape, entry.shape)) {
+    part.size = entry.size / entry.shape[0] * shape[0];
+    part.shape = shape;
+  }
   return part;
+}
+
+LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, TensorInFile const& from,
+                                                     nn::ParameterLayout::Entry const& entry,
+                                                     std::span<float> out) const {
+  auto const what = path + ": parameter \"" + from.name + "\"";
+  auto const elements = [this](std::vector<Index> const& shape) {  // -1 for more than the file has bytes
+    Index count = 1;
+    for (auto const extent : shape) {
+      if (extent < 0 || (extent > 0 && count > data_bytes / extent)) return Index{-1};
+      count *= extent;
+    }
+    return count;
+  };
+  auto stored = entry;
+  stored.shape = shape_of(path, from.name);
+  stored.size = elements(stored.shape);
+  auto const viewed = from.shape.empty() ? stored.shape : from.shape;
+  if (stored.size < 0)
+    throw DataError(what + " has shape " + to_string(stored.shape) + ", which is more than the file's " +
+                    std::to_string(data_bytes) + " bytes");
+  if (elements(viewed) != stored.size)
+    throw DataError(what + " has shape " + to_string(stored.shape) + " and cannot be viewed in shape " +
+                    to_string(viewed) + ": both must have as many elements");
+  auto axes = from.axes;
+  if (axes.empty())
+    for (Index axis = 0; axis < std::ssize(viewed); ++axis) axes.push_back(axis);
+  auto sorted = axes;
+  std::ranges::sort(sorted);
+  bool permutes = sorted.size() == viewed.size();
+  for (std::size_t k = 0; permutes && k < sorted.size(); ++k) permutes = sorted[k] == static_cast<Index>(k);
+  if (!permutes)
+    throw DataError(what + " has shape " + to_string(viewed) + ", and axes " + to_string(axes) +
+                    " do not name each of its axes once; return axes only for tensors that have them, such as weights");
+  std::vector<Index> strides(viewed.size(), 1), shape;  // of the result
+  for (std::size_t k = viewed.size(); k-- > 1;) strides[k - 1] = strides[k] * viewed[k];
+  for (auto const axis : axes) shape.push_back(viewed[static_cast<std::size_t>(axis)]);
+  auto needed = entry.shape;
+  if (needed.empty()) needed.push_back(1);
+  needed[0] += from.rows_before + from.rows_after;
+  // A view may merge the axes after the first: PyTorch flattens an image to [rows, channels * height * width].
+  bool const fits = from.shape.empty() ? without_ones(shape) == without_ones(needed)
+                                       : !shape.empty() && shape[0] == needed[0] && elements(shape) == elements(needed);
+  if (!fits || from.rows_before < 0 || from.rows_after < 0)
+    throw DataError(what + " has shape " + to_string(shape) + (from.axes.empty() ? "" : " with axes permuted") +
+                    "; the model needs " + to_string(needed) + ", with " + std::to_string(from.rows_before) +
+                    " rows before its parameter and " + std::to_string(from.rows_after) + " after it");
+  std::vector<float> all(out.empty() ? 0 : static_cast<std::size_t>(stored.size));
+  read_tensor(path, from.name, stored, all);
+  if (out.empty()) return;
+  auto const width = entry.size / std::max(Index{1}, needed[0] - from.rows_before - from.rows_after);
+  std::vector<Index> at(shape.size());  // index in the result of the parameter's first element
+  auto rest = from.rows_before * width;
+  for (std::size_t k = shape.size(); k-- > 0; rest /= shape[k]) at[k] = rest % shape[k];
+  for (auto& to : out) {
+    Index source = 0;
+    for (std::size_t k = 0; k < at.size(); ++k) source += at[k] * strides[static_cast<std::size_t>(axes[k])];
+    to = all[static_cast<std::size_t>(source)];
+    for (std::size_t k = at.size(); k-- > 0 && ++at[k] == shape[k];) at[k] = 0;
+  }
 }
 
 LOCKSTEP_COLD_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::string const& name,
@@ -324,16 +382,24 @@ inline std::string part_of(std::string const& name) {
   return dot == std::string::npos ? name : name.substr(0, dot + 1);
 }
 
-LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string const& path, std::string const& name,
-                                                                     nn::ParameterLayout::Entry const& entry) const {
+LOCKSTEP_COLD_INLINE std::vector<Index> SafetensorsFile::shape_of(std::string const& path,
+                                                                  std::string const& name) const {
   auto const* tensor = header.find(name);
   if (!tensor)
     throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
+  std::vector<Index> shape;
+  for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
+  return shape;
+}
+
+LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string const& path, std::string const& name,
+                                                                     nn::ParameterLayout::Entry const& entry) const {
+  auto const shape = shape_of(path, name);
+  auto const* tensor = header.find(name);
   auto const what = path + ": parameter \"" + name + "\"";
   auto const& type = tensor->at("dtype").string();
   if (type != "F32" && type != "F16" && type != "BF16" && type != "F64" && type != "I64")
     throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
-  auto const shape = shape_of(*tensor);
   if (without_ones(shape) != without_ones(entry.shape))
     throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) +
                     ": make it with the sizes of the run that saved it, such as the same vocabulary" +

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/files/tensor_in_file.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/train/files/safetensors.hpp>
+
+#include "temporary_folder.hpp"
+
+using namespace lockstep;
+using lockstep_test::TemporaryFolder;
+
+namespace {
+template <Index... extents>
+struct One {  // a model of one parameter
+  nn::Parameter weight{{extents...}, {}};
+  void visit(auto&& each) { each("weight", weight); }
+};
+struct Attention {
+  nn::Parameter query{{2, 3}, {}}, key{{1, 3}, {}}, value{{1, 3}, {}}, bias{{2}, {}};
+  void visit(auto&& each) { each("query", query), each("key", key), each("value", value), each("bias", bias); }
+};
+/// Saves a tensor "weight" of these extents, with the numbers 0, 1, 2 and so on.
+template <Index... extents>
+std::string counted(TemporaryFolder const& folder) {
+  One<extents...> model;
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  auto const path = folder / "p.safetensors";
+  train::save_parameters(path, layout, values);
+  return path;
+}
+template <Index... extents>
+std::vector<float> load(std::string const& path, train::TensorInFile const& from) {
+  One<extents...> model;
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()), -1.0f);
+  train::load_parameters(path, layout, values, {}, [&](std::string_view) { return from; });
+  return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(layout.entries()[0].size)};
+}
+/// Returns the message of a load that must fail.
+template <Index... extents>
+std::string message(std::string const& path, train::TensorInFile const& from) {
+  try {
+    load<extents...>(path, from);
+  } catch (DataError const& error) {
+    return error.what();
+  }
+  return {};
+}
+bool has(std::string const& text, std::string_view part) { return text.find(part) != text.npos; }
+}  // namespace
+
+TEST_CASE("rows of a tensor that has rows of others before and after") {
+  TemporaryFolder folder;
+  auto const path = counted<4, 3>(folder);
+  Attention model;
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()), -1.0f);
+  train::load_parameters(path, layout, values, {}, [](std::string_view name) -> train::TensorInFile {
+    if (name == "query") return {.name = "weight", .rows_after = 2};
+    if (name == "key") return {.name = "weight", .rows_before = 2, .rows_after = 1};
+    if (name == "value") return {.name = "weight", .rows_before = 3};
+    return {};
+  });
+  auto const at = [&](nn::Parameter const& parameter, Index i) {
+    return values[static_cast<std::size_t>(parameter.offset + i)];
+  };
+  for (Index i = 0; i < 6; ++i) CHECK(at(model.query, i) == static_cast<float>(i));
+  for (Index i = 0; i < 3; ++i) {
+    CHECK(at(model.key, i) == static_cast<float>(6 + i));
+    CHECK(at(model.value, i) == static_cast<float>(9 + i));
+  }
+  CHECK(at(model.bias, 0) == -1);
+}
+
+TEST_CASE("axes are permuted before rows are taken") {
+  TemporaryFolder folder;
+  auto const path = counted<2, 3>(folder);  // 0 1 2, 3 4 5
+  CHECK(load<3, 2>(path, {.name = "weight", .axes = {1, 0}}) == std::vector<float>{0, 3, 1, 4, 2, 5});
+  CHECK(load<1, 2>(path, {.name = "weight", .rows_before = 1, .rows_after = 1, .axes = {1, 0}}) ==
+        std::vector<float>{1, 4});
+  auto const kernel = counted<1, 2, 2, 3>(folder);  // height, width, inputs, outputs: a convolution of TensorFlow
+  CHECK(load<3, 2, 1, 2>(kernel, {.name = "weight", .axes = {3, 2, 0, 1}}) ==
+        std::vector<float>{0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11});
+}
+
+TEST_CASE("columns of a flattened image are ordered channels last") {
+  TemporaryFolder folder;
+  auto const path = counted<2, 6>(folder);  // 2 outputs; 3 channels of 1 x 2 places
+  CHECK(load<2, 6>(path, {.name = "weight", .axes = {0, 2, 3, 1}, .shape = {2, 3, 1, 2}}) ==
+        std::vector<float>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11});
+}
+
+TEST_CASE("an unfitting tensor is refused with shape, axes and rows, and nothing is loaded") {
+  TemporaryFolder folder;
+  auto const path = counted<4, 3>(folder);
+  auto const rows = message<2, 3>(path, {.name = "weight", .rows_before = 1});
+  CHECK(has(rows,
+            "parameter \"weight\" has shape [4, 3]; the model needs [3, 3], with 1 rows before its parameter and "
+            "0 after it"));
+  CHECK(has(message<2, 3>(path, {.name = "weight", .rows_before = -1, .rows_after = 3}), "with -1 rows before"));
+  CHECK(has(message<4, 3>(path, {.name = "weight", .axes = {1, 0}}),
+            "has shape [3, 4] with axes permuted; the model needs [4, 3]"));
+  for (auto const& axes : {std::vector<Index>{0, 0}, {0}, {0, 1, 2}, {0, 2}, {-1, 0}})
+    CHECK(has(message<4, 3>(path, {.name = "weight", .axes = axes}), "do not name each of its axes once"));
+  CHECK(has(message<4, 3>(path, {.name = "weight", .shape = {4, 4}}), "cannot be viewed in shape [4, 4]"));
+  CHECK(has(message<4, 3>(path, {.name = "weight", .shape = {-4, -3}}), "cannot be viewed in shape [-4, -3]"));
+  CHECK(has(message<4, 3>(path, {.name = "weights", .axes = {1, 0}}), "has no parameter \"weights\""));
+}
+
+TEST_CASE("a damaged tensor is detected when some of its rows are read") {
+  TemporaryFolder folder;
+  auto const path = counted<4, 3>(folder);
+  auto bytes = lockstep_test::read_file(path);
+  bytes.back() ^= 1;  // in the last row
+  lockstep_test::write_file(path, bytes);
+  CHECK(has(message<2, 3>(path, {.name = "weight", .rows_after = 2}), "does not have the checksum"));
+}
