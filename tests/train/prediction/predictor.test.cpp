@@ -28,6 +28,7 @@
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
 #include <lockstep/nn/module/encode_once.hpp>
+#include <lockstep/nn/normalization/layer_norm.hpp>
 #include <lockstep/nn/normalization/rms_norm.hpp>
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/nn/pooling/space_pooling.hpp>
@@ -175,6 +176,59 @@ TEST_CASE("training, evaluation and prediction on a thread with a small stack ar
           trainer.fit(loader);
           static_cast<void>(predictor.predict(batch.batch()));
         }).empty());
+}
+
+namespace {
+/// A norm whose scale and shift are not in the file, as of LayerNorm(elementwise_affine=False), and a given table.
+struct Scaled {
+  nn::Linear layer{1, 4};
+  nn::LayerNorm norm{4};
+  nn::Parameter table{{4}, nn::Initializer::given(given.data())};
+  static constexpr std::array<float, 4> given{1, 2, 3, 4};
+  void visit(auto&& each) { each("layer", layer), each("norm", norm), each("table", table); }
+  auto predict(auto& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values;
+    auto const y = norm.forward(context, layer.forward(context, context.input(x.reshape(Extents<2>{x.extent[0], 1}))));
+    auto const shift = context.template value<1>(table);
+    for (Index i = 0; i < y.value.size(); ++i) y.value.data[i] += shift(i % 4);
+    return y;
+  }
+};
+}  // namespace
+
+TEST_CASE(
+    "a predictor keeps constant and given initial values of parameters that are not in the file, and refuses "
+    "others") {
+  lockstep_test::TemporaryFolder const folder;
+  Part part;
+  auto const layout = nn::ParameterLayout::of(part);
+  train::save_parameters(folder / "p", layout, nn::initial_values(layout, 5));
+  auto const only = [](std::string_view prefix) {
+    return [prefix](std::string_view name) { return std::string(name.starts_with(prefix) ? name : ""); };
+  };
+  train::Predictor<Scaled> predictor(Scaled{}, folder / "p", only("layer."));
+  data::Collated const batch{data::PadCollate{}, line::points(5)};
+  auto const y = predictor.predict(batch.batch()).value;
+  for (Index r = 0; r < 5; ++r) {
+    double sum = 0, squares = 0;
+    for (Index c = 0; c < 4; ++c) {
+      double const normed =
+          static_cast<double>(y(r, c)) - static_cast<double>(Scaled::given[static_cast<std::size_t>(c)]);
+      sum += normed;
+      squares += normed * normed;
+    }
+    CHECK(std::abs(sum) < 1e-5);  // the scale is 1 and the shift 0, so each row has mean 0 and variance 1
+    CHECK(squares == doctest::Approx(4).epsilon(1e-3));
+  }
+  CHECK_THROWS_WITH_AS(train::Predictor<Scaled>(Scaled{}, folder / "p", only("layer.weight")),
+                       doctest::Contains("leave out \"layer.bias\", but a predictor needs all parameters whose initial "
+                                         "values are random"),
+                       ConfigError);
+  Trainer trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}, 3};
+  trainer.save(folder / "buffers");
+  auto const without_shift = [](std::string_view name) { return std::string(name == "shift" ? "" : name); };
+  CHECK_THROWS_WITH_AS(train::Predictor<Model>(Model{}, folder / "buffers", without_shift),
+                       doctest::Contains("leave out \"shift\", but a predictor needs all buffers"), ConfigError);
 }
 
 TEST_CASE("a predictor equals the trainer's evaluation, from a file or from given arenas") {
@@ -629,7 +683,8 @@ TEST_CASE("layers without token-by-token decoding are refused, and decoding does
   static_cast<void>(recurrent.begin(three.batch()));
   refuses(
       ShapeError(""), [&] { return recurrent.next(batch_of(2, 3, 4).batch()); },
-      "a recurrent layer continues 2 sequences, but the pass that began them had others; call Predictor::begin again");
+      "a recurrent layer continues 2 sequences, but the pass that began them had others; call Predictor::begin "
+      "again");
   static_cast<void>(begin(batch_of(1, 0, longest)));
   refuses(
       DataError(""), [&] { return next(one); }, "there are 9 positions, all used by tokens before this batch");

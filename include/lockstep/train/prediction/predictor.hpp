@@ -47,23 +47,29 @@ class Predictor {
  public:
   using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;  ///< what the model's functions receive
 
-  /// Loads parameters of Lockstep, or of another program with `names`. `threads` compute together.
-  /// @throws DataError if the file does not fit the model; ConfigError if `names` leaves out a parameter or has new
-  /// rows
+  /// Loads parameters of Lockstep, or of another program with `names`. `threads` compute together. Parameters that
+  /// `names` leaves out have their initial values if these are constants or given, as of a norm without learned scale.
+  /// @throws DataError if the file does not fit the model
+  /// @throws ConfigError if `names` leaves out a buffer, or a parameter with random initial values, or has new rows
   Predictor(Model model, std::string const& path, NamesInFile const& names, int threads = 1)
       : Predictor(std::move(model), threads) {
-    auto const expect_named = [&](auto const& entries) {
-      for (auto const& entry : entries)
-        if (names(entry.name).empty())
-          throw ConfigError(path + ": the names leave out \"" + entry.name +
-                            "\", but a predictor needs all parameters; name all, or train the rest first");
+    auto const refuse = [&](auto const& entry, char const* because) {
+      throw ConfigError(path + ": the names leave out \"" + entry.name + "\", but a predictor needs all " + because +
+                        "; name all, or train the rest first");
     };
     if (names.any_new_rows())
       throw ConfigError(path +
                         ": a predictor cannot have new rows, which would not be trained; load the file into a "
                         "trainer, train and save it");
-    expect_named(layout_.entries());
-    expect_named(layout_.buffers());
+    for (auto const& entry : layout_.entries()) {
+      if (!names(entry.name).empty()) continue;
+      auto const kind = entry.initializer.kind;
+      if (kind != nn::Initializer::Kind::constant && kind != nn::Initializer::Kind::given)
+        refuse(entry, "parameters whose initial values are random");
+      nn::detail::write_initial_values(entry, Philox(0), values_.data() + entry.offset, 0, entry.size);
+    }
+    for (auto const& entry : layout_.buffers())
+      if (names(entry.name).empty()) refuse(entry, "buffers");
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
   }
   /// Loads a file of `Trainer::save` or a checkpoint. `threads` compute together.
