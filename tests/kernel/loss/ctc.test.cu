@@ -26,7 +26,8 @@ void check(CtcCase<T> const& c, TwinLayout::Kind kind, kernel::ImpossibleAlignme
   TwinLayout const tokens(kind, c.tokens), labels(TwinLayout::Kind::ragged, c.counts);
   auto const rows = tokens.rows(), slots = tokens.slots(), count = std::ssize(c.labels);
   auto const logits = c.logits.empty() ? values<T>(slots * c.classes, 1, 3) : c.logits;
-  kernel::CtcOptions const options{.impossible = impossible, .factor = 0.5};
+  auto const divisor = kind == TwinLayout::Kind::padded ? kernel::CtcDivisor::labels : kernel::CtcDivisor::one;
+  kernel::CtcOptions const options{.impossible = impossible, .factor = 0.5, .divisor = divisor};
   auto const elements = kernel::Ctc<HostSpace>::memory_elements(slots, rows, labels.host().length, c.classes);
   ThreadPool pool(1);
   memory::CudaStream const stream;

@@ -141,6 +141,29 @@ TEST_CASE("gradients, used once and twice, with a factor, another blank, and wit
       if (!batch.layout().is_token(slot)) CHECK(trial.gradients[static_cast<std::size_t>(slot * 4 + k)] == 0);
 }
 
+TEST_CASE("the loss of each sequence is divided by its number of labels") {
+  nn::CtcOptions const options{.factor = 3, .divisor = nn::CtcDivisor::labels};
+  Trial<Model, double> divided(Model(batch, 4, labels, options)), whole(Model(batch, 4, labels));
+  auto const loss = divided.step(batch);
+  whole.step(batch);
+  std::vector<double> const factors{1, 1.5, 3, 3, 3, 1};  // 3 divided by 3, 2, 1, 0, 0 and 3 labels
+  double expected = 0;
+  for (Index row = 0; row < batch.rows; ++row) {
+    auto const own = static_cast<std::size_t>(row);
+    std::vector<double> const logits(whole.values.begin() + row * 24, whole.values.begin() + (row + 1) * 24);
+    std::vector<std::int32_t> const wanted(labels.values.begin() + labels.offsets[own],
+                                           labels.values.begin() + labels.offsets[own + 1]);
+    expected -= factors[own] * std::log(probability(logits, batch.lengths[own], 4, 0, wanted));
+  }
+  CHECK(loss.sum == doctest::Approx(expected).epsilon(1e-12));
+  CHECK(loss.weight == 6);
+  for (std::size_t i = 0; i < whole.gradients.size(); ++i)
+    CHECK(divided.gradients[i] == doctest::Approx(factors[i / 24] * whole.gradients[i]).epsilon(1e-12));
+  auto const result = check_model(Model(batch, 4, labels, options), batch);
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
 TEST_CASE("a float's gradient equals a double's within rounding, over many tokens with extreme values") {
   TokenBatch const many({300, 211}, 300, 11);
   std::vector<std::vector<std::int32_t>> texts(2);

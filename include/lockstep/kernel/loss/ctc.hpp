@@ -23,11 +23,23 @@ enum class ImpossibleAlignment {
   leave_out [[deprecated("kernel::ImpossibleAlignment::ignore")]] = ignore,  ///< deprecated: use ignore
 };
 
-/// Options of the CTC loss: blank class, targets without an alignment, factor.
+/// Number by which the loss of each sequence is divided.
+enum class CtcDivisor {
+  one,     ///< nothing is divided: the mean is that over the sequences (the default)
+  labels,  ///< the sequence's number of labels, or 1 if it has none: PyTorch's mean
+};
+
+/// Options of the CTC loss: blank class, targets without an alignment, factor, divisor.
 struct CtcOptions {
   Index blank = 0;                                               ///< the class without a label
   ImpossibleAlignment impossible = ImpossibleAlignment::reject;  ///< sequences with too few tokens for their labels
-  double factor = 1;  ///< of loss and gradient, not of the weight: for an auxiliary loss
+  double factor = 1;                     ///< of loss and gradient, not of the weight: for an auxiliary loss
+  CtcDivisor divisor = CtcDivisor::one;  ///< of each sequence's loss and gradient
+
+  /// Returns the factor on the loss of a sequence with that many labels.
+  [[nodiscard]] constexpr double factor_of(Index labels) const noexcept {
+    return divisor == CtcDivisor::labels && labels > 1 ? factor / static_cast<double>(labels) : factor;
+  }
 };
 
 namespace detail {
@@ -62,7 +74,7 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
     return detail::CtcMemory<float>::elements(slots, rows, longest_labels, classes);
   }
 
-  /// Computes losses[r] = -factor * log p(labels of row r | softmax of its logits) and weights[r] = 1;
+  /// Computes losses[r] = -factor_of(labels of row r) * log p(labels of row r | softmax of its logits), weights[r] = 1;
   /// both are 0 for a sequence that is ignored. gradient = the gradient of the sum of the losses, or it is added; zero
   /// in padding.
   /// @shape logits [layout.slots, classes]   @shape labels [label_layout.slots], each in [0, classes) and not the blank
@@ -94,6 +106,7 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
           if (weights.data[row] > 0) losses.data[row] = std::numeric_limits<double>::infinity();
           if (dx && write == Write::overwrite) std::fill_n(dx, tokens * classes, Scalar{0});
         } else if (tokens > 0) {
+          double const factor = options.factor_of(path.count);
           auto* const own =
               buffers.row_memory + row * detail::CtcMemory<Scalar>::row_elements(label_layout.length, classes);
           Row<Scalar, Label> const at{classes,
@@ -102,7 +115,7 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
                                       logits.data + first * classes,
                                       dx,
                                       write,
-                                      static_cast<Scalar>(options.factor),
+                                      static_cast<Scalar>(factor),
                                       buffers.token_states + first * all,
                                       buffers.normalizers + first,
                                       own,
@@ -110,7 +123,7 @@ struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
                                       own + 2 * all,
                                       own + 3 * all};
           with_best_instructions([&](auto vectors) {
-            losses.data[row] = -options.factor * at.forward(vectors);
+            losses.data[row] = -factor * at.forward(vectors);
             if (dx) at.backward(vectors);
           });
         }

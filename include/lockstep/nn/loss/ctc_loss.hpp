@@ -13,13 +13,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
+using kernel::CtcDivisor;
 using kernel::CtcOptions;
 
 /// Connectionist temporal classification, for labels without times in speech, handwriting or signs. The loss is the sum
 /// over the sequences of -log of the probability that the logits of the tokens spell the labels, over all alignments.
 /// The weight is the number of sequences. The sum equals torch.nn.functional.ctc_loss of log_softmax(logits) with
-/// reduction='sum'. PyTorch's mean also divides each sequence by its number of labels. While recording, forward also
-/// writes the gradient of the sum next to the logits.
+/// reduction='sum'. With CtcDivisor::labels, the mean equals PyTorch's, which also divides each sequence by its number
+/// of labels. While recording, forward also writes the gradient of the sum next to the logits.
 /// @shape logits.tokens [slots, classes], one class of which is the blank
 /// @shape labels a column of sequences of integers, padded or ragged, in [0, classes) without the blank
 /// @determinism bitwise, for any number of threads
