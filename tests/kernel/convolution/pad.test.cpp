@@ -27,6 +27,7 @@ TEST_CASE("each mode of padding continues an axis by its rule") {
   CHECK(sources(PadMode::circular) == std::array<Index, 9>{2, 3, 0, 1, 2, 3, 0, 1, 2});
   CHECK(sources(PadMode::reflect) == std::array<Index, 9>{2, 1, 0, 1, 2, 3, 2, 1, 0});
   CHECK(sources(PadMode::replicate) == std::array<Index, 9>{0, 0, 0, 1, 2, 3, 3, 3, 3});
+  CHECK(sources(PadMode::zero) == std::array<Index, 9>{-1, -1, 0, 1, 2, 3, -1, -1, -1});
 }
 
 TEST_CASE_TEMPLATE("padding copies values, whose gradients are summed", T, float, double) {
@@ -40,7 +41,7 @@ TEST_CASE_TEMPLATE("padding copies values, whose gradients are summed", T, float
     for (int threads : {1, 3}) {
       ThreadPool pool(threads);
       memory::Stream<HostSpace> const stream(pool);
-      std::vector<T> y(expected.size());
+      std::vector<T> y(expected.size(), T(-1));
       auto dx = start, added = start;
       Kernel::forward<T>(stream, s, view(x, in), view(y, out));
       Kernel::backward<T>(stream, s, view(dy, out), view(dx, in), Write::overwrite);
@@ -67,6 +68,7 @@ TEST_CASE("padding beyond the values of an axis is refused") {
   CHECK_NOTHROW(pad(PadMode::circular, 3, 3));
   CHECK_NOTHROW(pad(PadMode::reflect, 3, 2));
   CHECK_NOTHROW(pad(PadMode::replicate, 1, 9));
+  CHECK_NOTHROW(pad(PadMode::zero, 0, 9));
   CHECK_THROWS_WITH_AS(pad(PadMode::circular, 3, 4),
                        "Pad: x has extent [1, 1, 3] and gets padding [0, 0, 0] before and [0, 0, 4] after; circular "
                        "padding must be at most the extent of its axis",

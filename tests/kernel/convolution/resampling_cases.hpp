@@ -16,7 +16,7 @@ using kernel::UpsampleShape;
 /// No rows; one axis; three axes, with more channels than a vector has.
 inline std::vector<PadShape> pad_shapes() {
   std::vector<PadShape> out;
-  for (auto mode : {PadMode::circular, PadMode::reflect, PadMode::replicate})
+  for (auto mode : {PadMode::circular, PadMode::reflect, PadMode::replicate, PadMode::zero})
     for (PadShape s : {PadShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}, .before = {0, 9, 1}},
                        {.rows = 2, .extent = {1, 1, 5}, .before = {0, 0, 4}, .after = {0, 0, 1}},
                        {.rows = 2, .channels = 17, .extent = {2, 3, 4}, .before = {1, 0, 2}, .after = {1, 2, 3}}}) {
@@ -37,7 +37,7 @@ struct Copies {
   std::vector<Scalar> y, sums;
 };
 
-/// Computes y[position] = x[source] for source(axis, position) on each axis.
+/// Computes y[position] = x[source] for source(axis, position) on each axis, or 0 if it is -1 on one of them.
 template <class Scalar, class Shape, class Source>
 Copies<Scalar> copies(Shape const& s, std::vector<Scalar> const& x, std::vector<Scalar> const& dy,
                       Source const& source) {
@@ -49,6 +49,7 @@ Copies<Scalar> copies(Shape const& s, std::vector<Scalar> const& x, std::vector<
       for (Index h = 0; h < to[1]; ++h)
         for (Index w = 0; w < to[2]; ++w)
           for (Index c = 0; c < s.channels; ++c, ++i) {
+            if (source(0, d) < 0 || source(1, h) < 0 || source(2, w) < 0) continue;
             auto const from =
                 ((row * s.extent[0] + source(0, d)) * s.extent[1] + source(1, h)) * s.extent[2] + source(2, w);
             auto const at = static_cast<std::size_t>(from * s.channels + c);

@@ -32,6 +32,19 @@ TEST_CASE("gradients of padding in one, two and three dimensions") {
          .check());
 }
 
+TEST_CASE("zeros before x only, as ZeroPad2d") {
+  nn::Pad2d const layer({.padding = {2, 1}, .after = 0, .mode = PadMode::zero});
+  auto const padded = [](auto& c, auto const& l, auto const& x) {
+    auto const y = l.forward(c, x);
+    REQUIRE(y.value.extent == Extents<4>{2, 5, 5, 3});
+    for (Index h = 0; h < 5; ++h)
+      for (Index w = 0; w < 5; ++w) CHECK(y.value(1, h, w, 2) == (h < 2 || w < 1 ? 0 : x.value(1, h - 2, w - 1, 2)));
+    return y;
+  };
+  static_cast<void>(trial<float>(layer, Extents<4>{2, 3, 4, 3}, padded).run(1));
+  CHECK(trial<double>(layer, Extents<4>{2, 3, 4, 3}, twice).check().ok());
+}
+
 TEST_CASE("a convolution after circular padding commutes with shifts along periodic axes") {
   constexpr Index height = 4, width = 5, channels = 2;
   nn::Sequential const layer{nn::Pad2d{}, nn::Conv2d{channels, 3}};

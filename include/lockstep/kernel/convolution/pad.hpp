@@ -18,9 +18,10 @@ enum class PadMode {
   circular,   ///< c d | a b c d | a b: the axis is periodic
   reflect,    ///< c b | a b c d | c b: mirrored, without the value at the border
   replicate,  ///< a a | a b c d | d d: the value at the border
+  zero,       ///< 0 0 | a b c d | 0 0
 };
 
-/// Padding of an image with its own values. Missing dimensions of space come first and have extent 1.
+/// Padding of an image with its own values or zeros. Missing dimensions of space come first and have extent 1.
 struct PadShape {
   Index rows = 0;                    ///< samples
   Index channels = 1;                ///< of x and y, in the last axis
@@ -40,10 +41,11 @@ struct PadShape {
   /// elements of one sample of y
   [[nodiscard]] constexpr Index output_size() const noexcept { return elements(result()) * channels; }
 
-  /// Returns the position of x that a position of y copies, along an axis.
+  /// Returns the position of x that a position of y copies, along an axis, or -1 if it is zero.
   [[nodiscard]] constexpr Index source(std::size_t axis, Index position) const noexcept {
     Index const at = position - before[axis], end = extent[axis];
     if (at >= 0 && at < end) return at;
+    if (mode == PadMode::zero) return -1;
     if (mode == PadMode::circular) return at < 0 ? at + end : at - end;
     if (mode == PadMode::reflect) return at < 0 ? -at : 2 * (end - 1) - at;
     return at < 0 ? 0 : end - 1;
@@ -73,6 +75,7 @@ inline void check_padding(PadShape const& s) {
     Index const widest = std::max(s.before[axis], s.after[axis]), end = s.extent[axis];
     bool const fits = s.mode == PadMode::circular  ? widest <= end
                       : s.mode == PadMode::reflect ? widest < std::max<Index>(1, end)
+                      : s.mode == PadMode::zero    ? true
                                                    : widest == 0 || end > 0;
     expect<ShapeError>(s.rows == 0 || fits, [&] {
       auto const* const rule = s.mode == PadMode::circular ? "circular padding must be at most the extent of its axis"
@@ -86,14 +89,14 @@ inline void check_padding(PadShape const& s) {
 }
 }  // namespace detail
 
-/// Pads images with their own values.
+/// Pads images with their own values or zeros.
 template <class Space>
 struct Pad : detail::NotIncluded<Space> {};
 
 /// CPU version of the primary template.
 template <>
 struct Pad<HostSpace> : detail::KernelTypes<HostSpace> {
-  /// Computes y = x at the position that each position copies.
+  /// Computes y = x at the position that each position copies, or 0.
   /// @shape x [rows, extent…, channels]   @shape y [rows, before + extent + after…, channels], overwritten
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if a padding is larger than its axis allows
@@ -101,12 +104,21 @@ struct Pad<HostSpace> : detail::KernelTypes<HostSpace> {
   static void forward(Stream stream, PadShape const& s, Vector<Scalar const> x, Vector<Scalar> y) {
     detail::check_padding(s);
     detail::for_lines(stream, s.rows, s.result(), s.channels, [=](Index row, Index d, Index h, Index line) {
-      auto const* const from =
-          x.data + ((row * s.extent[0] + s.source(0, d)) * s.extent[1] + s.source(1, h)) * s.extent[2] * s.channels;
       auto* const to = y.data + line * s.result(2) * s.channels;
+      Index const from_d = s.source(0, d), from_h = s.source(1, h);
+      if (from_d < 0 || from_h < 0) {
+        std::fill_n(to, s.result(2) * s.channels, Scalar{0});
+        return;
+      }
+      auto const* const from =
+          x.data + ((row * s.extent[0] + from_d) * s.extent[1] + from_h) * s.extent[2] * s.channels;
       std::copy_n(from, s.extent[2] * s.channels, to + s.before[2] * s.channels);
-      s.for_padding(2,
-                    [=](Index i) { std::copy_n(from + s.source(2, i) * s.channels, s.channels, to + i * s.channels); });
+      s.for_padding(2, [=](Index i) {
+        if (s.mode == PadMode::zero)
+          std::fill_n(to + i * s.channels, s.channels, Scalar{0});
+        else
+          std::copy_n(from + s.source(2, i) * s.channels, s.channels, to + i * s.channels);
+      });
     });
   }
 
@@ -125,7 +137,7 @@ struct Pad<HostSpace> : detail::KernelTypes<HostSpace> {
             for (Index c = 0; c < count * s.channels; ++c) to[at * s.channels + c] += from[copy * s.channels + c];
           };
           add(0, s.extent[2], s.before[2]);
-          s.for_padding(2, [=](Index i) { add(s.source(2, i), 1, i); });
+          if (s.mode != PadMode::zero) s.for_padding(2, [=](Index i) { add(s.source(2, i), 1, i); });
         });
       });
     });

@@ -24,9 +24,10 @@ struct PadOptions {
   PadMode mode = PadMode::circular;  ///< values of the padding
 };
 
-/// Periodic, reflected or replicated padding, like PyTorch's CircularPad2d, ReflectionPad2d and ReplicationPad2d. Put
-/// it before a convolution without padding: with the default options it fits a kernel of 3. For zeros, use the padding
-/// of the convolution, which makes no copy of x. Channels last. Has no parameters.
+/// Periodic, reflected, replicated or zero padding, like PyTorch's CircularPad2d, ReflectionPad2d, ReplicationPad2d and
+/// ZeroPad2d. Put it before a convolution without padding: with the default options it fits a kernel of 3. For as many
+/// zeros before as after, use the padding of the convolution, which makes no copy of x. Channels last. Has no
+/// parameters.
 /// @determinism bitwise, for any number of threads
 template <int Dims>
 class Pad {
