@@ -43,6 +43,13 @@ std::vector<float> load(std::string const& path, train::TensorInFile const& from
   train::load_parameters(path, layout, values, {}, [&](std::string_view) { return from; });
   return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(layout.entries()[0].size)};
 }
+/// Makes a file look like one of another program, without checksums.
+std::string foreign(std::string const& path) {
+  auto bytes = lockstep_test::read_file(path);
+  bytes.replace(bytes.find("lockstep."), 9, "somebody.");
+  lockstep_test::write_file(path, bytes);
+  return path;
+}
 /// Returns the message of a load that must fail.
 template <Index... extents>
 std::string message(std::string const& path, train::TensorInFile const& from) {
@@ -112,6 +119,24 @@ TEST_CASE("an unfitting tensor is refused with shape, axes and rows, and nothing
   CHECK(has(message<4, 3>(path, {.name = "weight", .shape = {4, 4}}), "cannot be viewed in shape [4, 4]"));
   CHECK(has(message<4, 3>(path, {.name = "weight", .shape = {-4, -3}}), "cannot be viewed in shape [-4, -3]"));
   CHECK(has(message<4, 3>(path, {.name = "weights", .axes = {1, 0}}), "has no parameter \"weights\""));
+}
+
+TEST_CASE("another program's tensor of another shape is refused with a remedy if it is transposed or fused") {
+  TemporaryFolder folder;
+  std::string const usual = ": make it with the sizes of the run that saved it, such as the same vocabulary";
+  auto const own = counted<4, 3>(folder);
+  CHECK(has(message<3, 4>(own, {"weight"}), usual));
+  CHECK(has(message<2, 3>(own, {"weight"}), usual));
+  auto const path = foreign(own);
+  CHECK(has(message<3, 4>(path, {"weight"}),
+            "has shape [4, 3]; the model needs [3, 4]: its axes have another order, so pass load a function of names "
+            "that returns a train::TensorInFile{.name = …, .axes = {1, 0}} for it"));
+  CHECK(has(message<2, 3>(path, {"weight"}),
+            "has shape [4, 3]; the model needs [2, 3]: if it also has the rows of other parameters"));
+  CHECK(has(message<3, 3>(path, {"weight"}), usual));
+  CHECK(has(message<2, 6>(path, {"weight"}), usual));
+  CHECK(has(message<8, 3>(path, {"weight"}), usual));
+  CHECK(has(message<4>(foreign(counted<12>(folder)), {"weight"}), ".rows_before = …"));
 }
 
 TEST_CASE("a damaged tensor is detected when some of its rows are read") {

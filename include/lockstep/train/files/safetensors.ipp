@@ -382,6 +382,22 @@ inline std::string part_of(std::string const& name) {
   return dot == std::string::npos ? name : name.substr(0, dot + 1);
 }
 
+LOCKSTEP_COLD_INLINE char const* SafetensorsFile::remedy_for_shape(std::vector<Index> const& stored,
+                                                                   std::vector<Index> const& needed) const {
+  bool const of_another_program = checksums.value.object().empty();
+  if (of_another_program && stored.size() == needed.size() && stored.size() >= 2 &&
+      std::ranges::is_permutation(stored, needed))
+    return "its axes have another order, so pass load a function of names that returns a "
+           "train::TensorInFile{.name = …, .axes = {1, 0}} for it";
+  if (of_another_program && stored.size() == needed.size() && !stored.empty() && needed[0] > 0 &&
+      stored[0] > needed[0] && stored[0] % needed[0] == 0 &&
+      std::equal(stored.begin() + 1, stored.end(), needed.begin() + 1))
+    return "if it also has the rows of other parameters, such as query, key and value in one tensor, pass load a "
+           "function of names that returns a train::TensorInFile{.name = …, .rows_before = …, .rows_after = …} for it; "
+           "otherwise make the model with the sizes of the run that saved it";
+  return "make it with the sizes of the run that saved it, such as the same vocabulary";
+}
+
 LOCKSTEP_COLD_INLINE std::vector<Index> SafetensorsFile::shape_of(std::string const& path,
                                                                   std::string const& name) const {
   auto const* tensor = header.find(name);
@@ -401,8 +417,8 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
   if (type != "F32" && type != "F16" && type != "BF16" && type != "F64" && type != "I64")
     throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
   if (without_ones(shape) != without_ones(entry.shape))
-    throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) +
-                    ": make it with the sizes of the run that saved it, such as the same vocabulary" +
+    throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) + ": " +
+                    remedy_for_shape(without_ones(shape), without_ones(entry.shape)) +
                     (has_fewer_rows(shape, entry.shape) ? "; a trainer can load these rows as the first of more, by "
                                                           "NamesInFile().with_new_rows(\"" +
                                                               part_of(entry.name) + "\")"
