@@ -298,6 +298,15 @@ void parameters(std::string_view input) {
     static_cast<void>(train::load_text(file.path(), "classes"));
   } catch (DataError const&) {
   }
+  for (Index const rows_after : {0, 1}) try {
+      auto read = values, read_buffers = buffers;
+      train::load_parameters(file.path(), layout, read, read_buffers,
+                             [&](std::string_view name) -> train::TensorInFile {
+                               if (name != "weight") return {};
+                               return {.name = "weight", .rows_after = rows_after, .axes = {0, 1}};
+                             });
+    } catch (Error const&) {
+    }
   try {
     train::load_parameters(file.path(), layout, values, buffers);
   } catch (Error const&) {

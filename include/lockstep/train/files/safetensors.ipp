@@ -259,7 +259,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
   stored.size = elements(stored.shape);
   auto const viewed = from.shape.empty() ? stored.shape : from.shape;
   if (stored.size < 0)
-    throw DataError(what + " has shape " + to_string(stored.shape) + ", which is more than the file's " +
+    throw DataError(what + " has shape " + to_string(stored.shape) + ", which does not fit the file's " +
                     std::to_string(data_bytes) + " bytes");
   if (elements(viewed) != stored.size)
     throw DataError(what + " has shape " + to_string(stored.shape) + " and cannot be viewed in shape " +
