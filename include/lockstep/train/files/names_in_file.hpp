@@ -30,11 +30,13 @@ class NamesInFile {
   template <std::invocable<std::string_view> Rename>
   requires std::convertible_to<std::invoke_result_t<Rename const&, std::string_view>, std::string> NamesInFile(
       Rename rename)
-      : rename_([rename = std::move(rename)](std::string_view name) { return TensorInFile{rename(name)}; }) {}
+      : rename_([rename = std::move(rename)](std::string_view name) {  // NOLINT(google-explicit-constructor)
+          return TensorInFile{rename(name)};
+        }) {}
   /// Selects all names for which rename(name) has a name, and reads them as it says.
   template <std::invocable<std::string_view> Rename>
   requires std::same_as<std::invoke_result_t<Rename const&, std::string_view>, TensorInFile> NamesInFile(Rename rename)
-      : rename_(std::move(rename)) {}
+      : rename_(std::move(rename)) {}  // NOLINT(google-explicit-constructor): reads well
 
   /// Returns these names, and lets parameters and buffers whose names in the model begin with `prefix` have more rows
   /// (elements of their first extent) than in the file. The file's rows are read into the first rows. The others keep
