@@ -286,10 +286,10 @@ TEST_CASE("checkpoints are written at the interval and after the last step; a ki
   CHECK(hears_nothing.steps.empty());
 }
 
-TEST_CASE("all ranks stop on request after one step and save, and end with the bits of an uninterrupted run") {
+TEST_CASE("all ranks stop on request after one step, or before an evaluation, and end like an uninterrupted run") {
   auto const single = [](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o); };
   auto const dp = [](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2); };
-  auto const check_stop = [](auto const& fit_with, Index after, bool ends_epoch) {
+  auto const check_stop = [](auto const& fit_with, Index after) {
     CAPTURE(after);
     lockstep_test::TemporaryFolder const folder;
     auto const whole = fit_with({.epochs = 4, .accumulation = 2});
@@ -300,9 +300,11 @@ TEST_CASE("all ranks stop on request after one step and save, and end with the b
     options.observers = {&asks};
     auto const part = fit_with(options);
     CHECK(part.record.stopped);
-    CHECK(part.record.steps == after + 1);  // a request between two steps takes effect with the second
-    CHECK(part.record.evaluations.size() == static_cast<std::size_t>(after / 3 + ends_epoch));
-    CHECK(train::newest_checkpoint(folder / "checkpoints") == step_file(folder / "checkpoints", after + 1));
+    // A request between two steps takes effect with the second, or in an evaluation between them, which is not made.
+    auto const last = after % 3 == 0 ? after : after + 1;
+    CHECK(part.record.steps == last);
+    CHECK(part.record.evaluations.size() == static_cast<std::size_t>((last - 1) / 3));
+    CHECK(train::newest_checkpoint(folder / "checkpoints") == step_file(folder / "checkpoints", last));
     options.stop = {};
     options.observers.clear();
     options.checkpoints.resume = train::newest_checkpoint(folder / "checkpoints");
@@ -313,22 +315,28 @@ TEST_CASE("all ranks stop on request after one step and save, and end with the b
     CHECK(rest.record.train_loss == whole.record.train_loss);
     CHECK(rest.record.evaluations.size() == whole.record.evaluations.size());
   };
-  check_stop(single, 4, false);
-  check_stop(dp, 6, false);
-  check_stop(fit_ranks, 4, false);
-  check_stop(single, 5, true);
+  check_stop(single, 4);
+  check_stop(dp, 6);
+  check_stop(fit_ranks, 4);
+  check_stop(single, 5);
 }
 
-TEST_CASE("a request on one rank is enough, and a request at the last step has no effect") {
+TEST_CASE("a request on one rank is enough, and one at the last step has an effect if an evaluation is due") {
   lockstep_test::TemporaryFolder const folder;
-  for (Index const after : {3, 7}) {  // out of 8 steps
+  for (auto const& [request, with_evaluations] : {std::pair<Index, bool>{3, true}, {7, true}, {7, false}}) {
+    auto const after = request;  // out of 8 steps
+    bool const evaluates = with_evaluations;
+    auto const own_folder = folder / (std::to_string(after) + std::to_string(evaluates));
     std::vector<Outcome> all(3);
     launch::Options ranks;
     ranks.threads = 3;
     launch::run(ranks, [&](launch::World& world) {
       Asks asks;
       asks.after = after;
-      FitOptions own{.epochs = 4, .accumulation = 2, .checkpoints = {.folder = folder / std::to_string(after)}};
+      FitOptions own{.epochs = 4,
+                     .accumulation = 2,
+                     .evaluate_every_epochs = evaluates ? 1 : 0,
+                     .checkpoints = {.folder = own_folder}};
       own.observers = {&asks};
       if (world.rank == 2) own.stop = asks.source.get_token();
       all[static_cast<std::size_t>(world.rank)] =
@@ -336,10 +344,12 @@ TEST_CASE("a request on one rank is enough, and a request at the last step has n
       return 0;
     });
     for (auto const& each : all) {
-      CHECK(each.record.stopped == (after == 3));
+      CHECK(each.record.stopped == (after == 3 || evaluates));
       CHECK(each.record.steps == after + 1);
+      CHECK(each.record.evaluations.size() == (evaluates ? static_cast<std::size_t>(after / 2) : 0));
       CHECK(each.values == all[0].values);
     }
+    CHECK(train::newest_checkpoint(own_folder) == step_file(own_folder, after + 1));
   }
 }
 
@@ -933,17 +943,16 @@ struct FlakyMetric {
 }  // namespace
 
 TEST_CASE("a resumed run makes the evaluation that had failed, and ends like an uninterrupted one") {
-  for (Index const stopped_at : {0, 3}) {  // an evaluation after the last step fails, or after a stop
+  for (Index const stopped_at : {0, 3}) {  // the evaluation after the last step fails, or a stop omits one
     CAPTURE(stopped_at);
     struct Stopper final : train::Observer {
       void step(train::StepReport const& report) override {
-        if (report.step == at) stop.request_stop(), *fails = true;
-        if (report.step == report.steps) *fails = fails_at_end;
+        if (report.step == at) stop.request_stop();
+        if (report.step == report.steps) *fails = true;
       }
       std::stop_source stop = {};
       Index at = 0;
       bool* fails = nullptr;
-      bool fails_at_end = false;
     };
     lockstep_test::TemporaryFolder const folder;
     bool fails = false;
@@ -960,9 +969,11 @@ TEST_CASE("a resumed run makes the evaluation that had failed, and ends like an 
     Stopper stopper;
     stopper.at = stopped_at - 1;  // the next step has the request
     stopper.fails = &fails;
-    stopper.fails_at_end = stopped_at == 0;
-    CHECK_THROWS_WITH_AS(run(&stopper, {.folder = folder / "run"}), doctest::Contains("the file server is away"),
-                         DataError);
+    if (stopped_at > 0)
+      CHECK(run(&stopper, {.folder = folder / "run"}).record.evaluations.empty());
+    else
+      CHECK_THROWS_WITH_AS(run(&stopper, {.folder = folder / "run"}), doctest::Contains("the file server is away"),
+                           DataError);
     fails = false;
     auto const newest = train::newest_checkpoint(folder / "run");
     CHECK(newest == step_file(folder / "run", stopped_at == 0 ? 6 : 3));
@@ -981,39 +992,77 @@ TEST_CASE("a resumed run makes the evaluation that had failed, and ends like an 
   }
 }
 
-TEST_CASE("an observer may end an evaluation after a stop request: the run is saved, and resumes with the evaluation") {
-  struct Cancelled {};
-  struct Canceller final : train::Observer {
+TEST_CASE(
+    "a stop in an evaluation ends it on all ranks; the run is saved, and begins with the evaluation when resumed") {
+  struct Requester final : train::Observer {
     void evaluating(train::EvaluationProgress const& progress) override {
-      if (progress.done == 2 && requests) stop.request_stop();  // by the user, meanwhile
-      if (progress.done == 2) throw Cancelled{};
+      done = progress.done;
+      if (progress.done == 2 && begun == at) stop.request_stop();
+      begun += progress.done == progress.steps;
     }
     std::stop_source stop = {};
-    bool requests = true;
+    Index at = 0, begun = 0, done = 0;  // evaluation of the request, number of this one, batches of the last one
   };
-  for (bool const requests : {true, false}) {
-    lockstep_test::TemporaryFolder const folder;
-    auto const run = [&](Canceller* canceller, train::Checkpoints const& checkpoints) {
-      Trainer trainer{Model{}, optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}, 5};
-      auto batches = loader(4), held_out = loader(4);
-      FitOptions options{.epochs = 2, .accumulation = 2, .checkpoints = checkpoints};
-      if (canceller) options.observers = {canceller}, options.stop = canceller->stop.get_token();
-      auto record = trainer.fit(batches, train::Evaluation{held_out}, options);
-      return Outcome{{trainer.values().begin(), trainer.values().end()}, {}, std::move(record)};
-    };
-    Canceller canceller;
-    canceller.requests = requests;
-    CHECK_THROWS_AS(run(&canceller, {.folder = folder / "run"}), Cancelled);
-    auto const newest = train::newest_checkpoint(folder / "run");
-    if (!requests) {  // an error in the middle of a run
-      CHECK(newest.empty());
-      continue;
+  lockstep_test::TemporaryFolder const folder;
+  for (int const ranks : {1, 2})
+    for (Index const at : {0, 1}) {  // evaluations after steps 3 and 6, which is the last
+      CAPTURE(ranks);
+      CAPTURE(at);
+      auto const own_folder = folder / (std::to_string(ranks) + std::to_string(at));
+      auto const run = [&](bool requests, train::Checkpoints const& checkpoints) {
+        std::vector<Outcome> all(static_cast<std::size_t>(ranks));
+        launch::run({.threads = ranks}, [&](launch::World& world) {
+          Requester requester;
+          requester.at = at;
+          Trainer trainer{Model{}, optim::AdamW{.learning_rate = 1e-2},
+                          parallel::DistributedDataParallel{comm::connect(world), 256, 1}, 5};
+          auto batches = loader(4 / ranks), held_out = loader(4 / ranks);
+          FitOptions options{.epochs = 2, .accumulation = 2, .checkpoints = checkpoints};
+          if (world.rank > 0) options.checkpoints = {};
+          bool const asks = requests && world.rank == ranks - 1;
+          if (asks) options.observers = {&requester}, options.stop = requester.stop.get_token();
+          auto record = trainer.fit(batches, train::Evaluation{held_out, train::Accuracy{&Text::label}}, options);
+          if (asks) CHECK(requester.done == 2);
+          all[static_cast<std::size_t>(world.rank)] = {
+              {trainer.values().begin(), trainer.values().end()}, {}, std::move(record)};
+          return 0;
+        });
+        for (auto const& each : all) CHECK(each.record.stopped == requests);
+        return all[0];
+      };
+      auto const whole = run(false, {}), part = run(true, {.folder = own_folder});
+      CHECK(part.record.steps == 3 * (at + 1));
+      CHECK(part.record.evaluations.size() == static_cast<std::size_t>(at));
+      auto const newest = train::newest_checkpoint(own_folder);
+      CHECK(newest == step_file(own_folder, 3 * (at + 1)));
+      auto const rest = run(false, {.folder = own_folder, .resume = newest});
+      CHECK(rest.values == whole.values);
+      REQUIRE(rest.record.evaluations.size() == 2);
+      for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(rest.record.evaluations[i].step == whole.record.evaluations[i].step);
+        CHECK(rest.record.evaluations[i].loss == whole.record.evaluations[i].loss);
+        CHECK(rest.record.evaluations[i].metrics == whole.record.evaluations[i].metrics);
+      }
     }
-    CHECK(newest == step_file(folder / "run", 3));
-    auto const whole = run(nullptr, {});
-    auto const rest = run(nullptr, {.folder = folder / "run", .resume = newest});
-    CHECK(rest.values == whole.values);
-    REQUIRE(rest.record.evaluations.size() == 2);
-    for (std::size_t i = 0; i < 2; ++i) CHECK(rest.record.evaluations[i].loss == whole.record.evaluations[i].loss);
-  }
+}
+
+TEST_CASE("a resumed run whose first evaluation is ended by a stop, too, is not complete") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const run = [&](bool stops, std::string const& resume) {
+    std::stop_source source;
+    if (stops) source.request_stop();
+    FitOptions options{.epochs = 1, .accumulation = 2, .checkpoints = {.folder = folder / "run", .resume = resume}};
+    options.stop = source.get_token();
+    return fit(parallel::SingleDevice{.threads = 1}, options, 24).record;
+  };
+  auto const first = run(true, "");  // one step, which has the request
+  CHECK(first.stopped);
+  CHECK(first.steps == 1);
+  auto const newest = train::newest_checkpoint(folder / "run");
+  auto const again = run(true, newest);
+  CHECK(again.stopped);
+  CHECK(again.evaluations.empty());
+  auto const rest = run(false, newest);
+  CHECK_FALSE(rest.stopped);
+  CHECK(rest.evaluations.size() == 1);
 }

@@ -152,8 +152,8 @@ class Trainer {
 
   /// Trains for `options.epochs` epochs and evaluates after each, or as `options` say. A later fit continues with the
   /// parameters, the optimizer's state and its step count, in another order and with other random numbers. Its schedule
-  /// and loss scale restart. A stop by `options.stop` takes effect after the current step and an evaluation due after
-  /// it.
+  /// and loss scale restart. A stop by `options.stop` takes effect after the current step, or ends an evaluation, which
+  /// is not reported: a run that resumes makes it again.
   /// @collective with DistributedDataParallel
   /// @throws ConfigError if the thread's stack is too small, an option or a setting of the optimizer is out of range,
   /// or both loaders are the same object
@@ -297,21 +297,23 @@ class Trainer {
   }
   template <class Evaluation>
   [[gnu::cold]] train::EvaluationReport evaluate_all(Evaluation const& evaluation,
-                                                     train::ProgressCallback const& on_progress) {
+                                                     train::ProgressCallback const& on_progress,
+                                                     std::stop_token const& stop = {}) {
     return train::detail::combined_report(evaluation, [&](std::string const& prefix, auto const& each) {
-      return evaluate_steps(prefix, each, train::detail::steps_of(prefix, each, split()), on_progress);
+      return evaluate_steps(prefix, each, train::detail::steps_of(prefix, each, split()), on_progress, stop);
     });
   }
   /// Evaluates the first `steps` steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate_steps(std::string const& prefix,
                                          train::Evaluation<Loader, Metrics...> const& evaluation, Index steps,
-                                         train::ProgressCallback const& on_progress = {}) {
+                                         train::ProgressCallback const& on_progress = {},
+                                         std::stop_token const& stop = {}) {
     if constexpr (train::detail::can_evaluate<Model, typename Session::DeviceReplica, typename Loader::Batch,
                                               Metrics...>()) {
       session_.synchronize_buffers();
       train::detail::start_evaluation<typename Session::DeviceReplica>(evaluation.loader, split());
-      return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress);
+      return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress, stop);
     } else {
       return {};
     }
@@ -359,6 +361,7 @@ class Trainer {
     if constexpr (evaluates)
       if (evaluates_first) {
         evaluate_in(fit, evaluation);
+        if (fit.record().stopped) return fit.finish();
         fit.save_evaluation();
         if (fit.is_complete()) return fit.finish();
       }
@@ -392,7 +395,11 @@ class Trainer {
     fit.check_parameters();
     fit.save_if_throws([&] {
       train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
-      fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
+      try {
+        fit.add_evaluation(evaluate_all(evaluation, fit.evaluating(), fit.stop()));
+      } catch (train::detail::EvaluationInterrupted) {
+        fit.interrupt();
+      }
     });
   }
 

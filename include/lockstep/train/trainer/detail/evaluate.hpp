@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -96,18 +97,29 @@ void gather_samples(Session& session, data::Split const& split, std::vector<Shar
   (std::index_sequence_for<Metrics...>{});
 }
 
+/// Ends an evaluation of a fit that is to stop, on all ranks.
+struct EvaluationInterrupted {};
+
 /// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls
-/// on_progress(done, steps) after each step, if `on_progress` is not empty.
+/// on_progress(done, steps) after each step, if `on_progress` is not empty. A rank whose `stop` is requested makes no
+/// further steps.
 /// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
+/// @throws EvaluationInterrupted on all ranks if one has not made all steps
 template <class Session, class Loader, class... Metrics>
 [[nodiscard, gnu::cold]] EvaluationReport evaluate(Session& session, data::Split const& split,
                                                    std::string const& prefix,
                                                    Evaluation<Loader, Metrics...> const& evaluation, Index steps,
-                                                   ProgressCallback const& on_progress = {}) {
+                                                   ProgressCallback const& on_progress = {},
+                                                   std::stop_token const& stop = {}) {
   auto const shards = split.count;
   std::vector<ShardTotals<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
   auto const sizes = sizes_of(parts[0].metrics);
+  double interrupted = 0;  // ranks that have not made all steps
   for (Index step = 0; step < steps; ++step) {
+    if (stop.stop_requested()) {
+      interrupted = 1;
+      break;
+    }
     auto const held = evaluation.loader.next();
     with_sample_name(held, [&] {
       session.for_each_shard([&](int shard, auto& replica) {
@@ -122,8 +134,12 @@ template <class Session, class Loader, class... Metrics>
 
   for (auto& part : parts) check_sizes(part.metrics, sizes);
   std::vector<double> totals;
-  for (auto& part : parts) part.each_total([&](double t) { totals.push_back(t); });
+  for (auto& part : parts) {
+    part.each_total([&](double t) { totals.push_back(t); });
+    totals.push_back(interrupted);
+  }
   sum_over_shards(session, totals, shards);
+  if (totals.back() > 0) throw EvaluationInterrupted{};
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
   gather_samples(session, split, parts);

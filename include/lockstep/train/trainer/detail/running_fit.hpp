@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,16 +153,20 @@ class RunningFit {
   /// Returns a callback that reports an evaluation's progress to the observers.
   [[nodiscard]] ProgressCallback evaluating() const;
   void add_evaluation(EvaluationReport report);
+  /// Returns the token that ends an evaluation.
+  [[nodiscard]] std::stop_token const& stop() const noexcept { return options_.stop; }
+  /// Records that an evaluation was ended by a stop. The run stops, so that a resumed one makes it.
+  void interrupt() noexcept { record_.stopped = true; }
   /// Saves a resumed run after the evaluation that it lacked.   @collective
   void save_evaluation() { checkpoints_.save_if_due(record_, epoch_loss_, is_complete()); }
-  /// Calls f(). If it throws after the last step or a stop request, saves the run before the exception passes on: an
-  /// evaluation on a damaged sample does not lose what was learned.
+  /// Calls f(). If it throws after the last step, saves the run before the exception passes on: an evaluation on a
+  /// damaged sample does not lose what was learned.
   template <class Function>
   void save_if_throws(Function const& f) {
     try {
       f();
     } catch (...) {
-      if (ends_here() || options_.stop.stop_requested()) checkpoints_.save_after_error(record_, epoch_loss_);
+      if (ends_here()) checkpoints_.save_after_error(record_, epoch_loss_);
       throw;
     }
   }

@@ -229,7 +229,7 @@ LOCKSTEP_INLINE void RunningFit::add_evaluation(EvaluationReport report) {
 LOCKSTEP_INLINE void RunningFit::end_step() {
   auto const now = Clock::seconds();
   epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
-  record_.stopped = session_.stop_requested() && !is_complete();
+  record_.stopped = record_.stopped || (session_.stop_requested() && !is_complete());
   if (std::exchange(is_first_step_, false) && chooses_gemm_algorithms()) choose_gemm_algorithms();
   try {
     checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
