@@ -372,6 +372,7 @@
 #include <lockstep/train/trainer/batch_feed.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
+#include <lockstep/train/trainer/gradient.hpp>
 #include <lockstep/train/trainer/gradient_norms.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 #include <lockstep/train/trainer/trainer_state.hpp>

@@ -36,4 +36,5 @@
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>
 #include <lockstep/train/trainer/detail/with_sample_name.ipp>
 #include <lockstep/train/trainer/fit_options.ipp>
+#include <lockstep/train/trainer/gradient.ipp>
 #include <lockstep/train/trainer/trainer_state.ipp>

@@ -47,6 +47,7 @@
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
+#include <lockstep/train/trainer/gradient.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include "memory/device.hpp"
@@ -344,6 +345,11 @@ TEST_CASE("manual steps and later fits on CUDA equal the host's within rounding"
       for (auto const& part : parts) batches.push_back(part.batch());
       out.losses.push_back(trainer.step(batches, {.clip_norm = 0.5}).mean());
       out.losses.push_back(trainer.gradient_norm());
+      double squares = 0;
+      for (auto const& entry : trainer.layout().entries())
+        for (float const each : train::gradient(trainer, entry.name))
+          squares += static_cast<double>(each) * static_cast<double>(each);
+      CHECK(std::sqrt(squares) == doctest::Approx(trainer.gradient_norm()).epsilon(1e-5));
     }
     data::InMemoryDataset const whole(all);
     data::DataLoader loader(whole, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 14});

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/optim/global_norm.hpp>
-#include <lockstep/parallel/policy.hpp>
+#include <lockstep/train/trainer/detail/own_gradients.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -27,13 +26,7 @@ template <class Model, class Optimizer, class Policy>
   auto& session = trainer.session();
   using Replica = typename std::remove_reference_t<decltype(session)>::DeviceReplica;
   using Space = typename Replica::Space;
-  static_assert(!Replica::scales_loss,
-                "Lockstep: train::gradient_norms is for models in float or nn::InBfloat16: nn::InFloat16 gradients "
-                "have a scale that changes with the step");
-  if (parallel::settings_of(trainer.policy()).shard_optimizer && trainer.ranks() > 1)
-    throw ConfigError(
-        "gradient_norms: with shard_optimizer each rank has only its part of the gradients; leave it out, or let "
-        "clip_norm measure the global norm");
+  detail::expect_own_gradients(trainer, "gradient_norms");
   std::vector<std::pair<std::string, double>> norms;
   auto const weight = trainer.state().weight;
   session.for_each_shard([&](int shard, Replica& replica) {
