@@ -30,6 +30,17 @@ inline std::vector<UpsampleShape> upsample_shapes() {
           {.rows = 2, .channels = 1, .extent = {1, 1, 5}, .factor = {1, 1, 3}},
           {.rows = 3, .channels = 17, .extent = {2, 3, 4}, .factor = {3, 1, 2}}};
 }
+/// The same for linear upsampling, with and without aligned outer positions; and extents of 1.
+inline std::vector<UpsampleShape> linear_shapes() {
+  auto const nearest = upsample_shapes();
+  std::vector<UpsampleShape> out;
+  for (bool const aligned : {false, true}) {
+    for (auto s : nearest) s.aligned = aligned, out.push_back(s);
+    out.push_back({.rows = 2, .channels = 3, .extent = {1, 4, 1}, .factor = {1, 3, 4}, .aligned = aligned});
+    out.push_back({.rows = 1, .channels = 2, .extent = {1, 7, 5}, .factor = {1, 2, 5}, .aligned = aligned});
+  }
+  return out;
+}
 
 /// Values of y, and the sums of dy over the positions that copy a position of x.
 template <class Scalar>

@@ -43,8 +43,9 @@ TEST_CASE_TEMPLATE("positions become blocks, whose gradients are summed", T, flo
 TEST_CASE("linear upsampling interpolates between centers, and is constant beyond the outer ones") {
   using Kernel = kernel::Upsample<HostSpace>;
   ThreadPool pool(1);
-  auto const upsampled = [&](Index factor, std::vector<double> const& x) {
-    kernel::UpsampleShape const s{.rows = 1, .extent = {1, 1, static_cast<Index>(x.size())}, .factor = {1, 1, factor}};
+  auto const upsampled = [&](Index factor, std::vector<double> const& x, bool aligned = false) {
+    kernel::UpsampleShape const s{
+        .rows = 1, .extent = {1, 1, static_cast<Index>(x.size())}, .factor = {1, 1, factor}, .aligned = aligned};
     std::vector<double> y(static_cast<std::size_t>(s.output_size()));
     Kernel::linear<double>(memory::Stream<HostSpace>(pool), s, view(x, x.size()), view(y, y.size()));
     return y;
@@ -53,17 +54,24 @@ TEST_CASE("linear upsampling interpolates between centers, and is constant beyon
   CHECK(upsampled(2, {4, 8}) == std::vector<double>{4, 5, 7, 8});
   CHECK(upsampled(4, {0, 8}) == std::vector<double>{0, 0, 1, 3, 5, 7, 8, 8});
   CHECK(upsampled(3, {7}) == std::vector<double>{7, 7, 7});
+  CHECK(upsampled(1, {4, 8, 2}, true) == std::vector<double>{4, 8, 2});
+  CHECK(upsampled(3, {0, 10}, true) == std::vector<double>{0, 2, 4, 6, 8, 10});
+  CHECK(upsampled(3, {0, 8, 0}, true) == std::vector<double>{0, 2, 4, 6, 8, 6, 4, 2, 0});
+  CHECK(upsampled(3, {7}, true) == std::vector<double>{7, 7, 7});
+  CHECK(upsampled(1, {7}, true) == std::vector<double>{7});
 }
 
 TEST_CASE_TEMPLATE("linear upsampling is the product of its axes, and its gradient the adjoint", T, float, double) {
   using Kernel = kernel::Upsample<HostSpace>;
-  for (kernel::UpsampleShape const& s : resampling_cases::upsample_shapes()) {
+  for (kernel::UpsampleShape const& s : resampling_cases::linear_shapes()) {
     auto const in = s.rows * s.input_size(), out = s.rows * s.output_size();
     auto const x = values<T>(in, 1), dy = values<T>(out, 2), start = values<T>(in, 3);
     std::vector<double> expected(static_cast<std::size_t>(out)), sums(static_cast<std::size_t>(in));
     auto const share = [&s](std::size_t axis, Index o, Index i) {  // of the value at i, from PyTorch's formula
       auto const most = static_cast<double>(s.extent[axis] - 1), factor = static_cast<double>(s.factor[axis]);
-      auto const place = std::clamp((static_cast<double>(o) + 0.5) / factor - 0.5, 0.0, most);
+      auto const last = most * factor + factor - 1;  // position of y
+      auto const place = s.aligned ? (last > 0 ? static_cast<double>(o) * most / last : 0.0)
+                                   : std::clamp((static_cast<double>(o) + 0.5) / factor - 0.5, 0.0, most);
       return std::max(0.0, 1 - std::abs(place - static_cast<double>(i)));
     };
     auto const from = s.extent, to = s.result();

@@ -27,6 +27,10 @@ TEST_CASE("gradients of upsampling in one, two and three dimensions") {
   ok(trial<double>(nn::Upsample1d(3, nn::UpsampleMode::linear), Extents<3>{3, 4, 5}, alone).check());
   ok(trial<double>(nn::Upsample2d({2, 3}, nn::UpsampleMode::linear), Extents<4>{2, 3, 2, 3}, twice).check());
   ok(trial<double>(nn::Upsample3d({1, 2, 2}, nn::UpsampleMode::linear), Extents<5>{1, 2, 3, 2, 2}, alone).check());
+  auto const aligned = nn::UpsampleMode::linear_aligned;
+  ok(trial<double>(nn::Upsample1d(3, aligned), Extents<3>{3, 4, 5}, alone).check());
+  ok(trial<double>(nn::Upsample2d({2, 3}, aligned), Extents<4>{2, 3, 2, 3}, twice).check());
+  ok(trial<double>(nn::Upsample3d({1, 2, 2}, aligned), Extents<5>{1, 2, 3, 2, 2}, alone).check());
 }
 
 TEST_CASE("factors below 1 are refused") {

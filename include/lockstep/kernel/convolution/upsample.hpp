@@ -14,12 +14,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 ///
 /// Nearest-neighbour upsampling makes of each position a block of equal ones: `source` and `for_copies`. Linear
 /// upsampling interpolates between the centers of adjacent positions: position o of y is at (o + 1/2) / factor - 1/2 in
-/// x, and values before the first center or after the last are constant: `for_sources` and `for_targets`.
+/// x, and values before the first center or after the last are constant: `for_sources` and `for_targets`. If `aligned`,
+/// the centers of the outer positions of y are those of x: position o of n is at o (extent - 1) / (n - 1).
 struct UpsampleShape {
   Index rows = 0;              ///< samples
   Index channels = 1;          ///< of x and y, in the last axis
   Extents<3> extent{1, 1, 1};  ///< of x
   Extents<3> factor{1, 1, 1};  ///< positions of y per position of x, along each axis
+  bool aligned = false;        ///< whether linear upsampling aligns the centers of the outer positions
 
   /// Returns the extents of y.
   [[nodiscard]] constexpr Extents<3> result() const noexcept {
@@ -49,8 +51,7 @@ struct UpsampleShape {
   /// Returns the weight of a position of x in a position of y, along an axis, in linear upsampling.
   template <class Real>
   [[nodiscard]] constexpr Real weight(std::size_t axis, Index position, Index source) const noexcept {
-    Index const unit = 2 * factor[axis];  // distances are multiples of 1 / unit
-    Index const distance = scaled_place(axis, position) - unit * source;
+    Index const unit = scale(axis), distance = scaled_place(axis, position) - unit * source;
     if (distance > 0 && source == extent[axis] - 1) return 1;
     return static_cast<Real>(std::max<Index>(0, unit - (distance < 0 ? -distance : distance))) /
            static_cast<Real>(unit);
@@ -59,7 +60,7 @@ struct UpsampleShape {
   /// interpolated, in order.
   template <class Real, class Function>
   constexpr void for_sources(std::size_t axis, Index position, Function const& f) const {
-    Index const first = scaled_place(axis, position) / (2 * factor[axis]), second = first + 1;
+    Index const first = scaled_place(axis, position) / scale(axis), second = first + 1;
     f(first, weight<Real>(axis, position, first));
     if (second == extent[axis]) return;
     if (auto const share = weight<Real>(axis, position, second); share > 0) f(second, share);
@@ -68,15 +69,27 @@ struct UpsampleShape {
   /// order.
   template <class Real, class Function>
   constexpr void for_targets(std::size_t axis, Index position, Function const& f) const {
-    Index const each = factor[axis], first = (position - 1) * each + each / 2;
-    for (Index i = std::max<Index>(0, first), end = std::min(extent[axis] * each, first + 2 * each); i < end; ++i)
+    Index const first = std::max<Index>(0, first_from(axis, position - 1)), end = first_from(axis, position + 1);
+    for (Index i = first; i < end; ++i)
       if (auto const share = weight<Real>(axis, i, position); share > 0) f(i, share);
+  }
+  /// Returns the first position of y, along an axis, that is not before a position of x, in linear upsampling. All are
+  /// before the end of x.
+  [[nodiscard]] constexpr Index first_from(std::size_t axis, Index source) const noexcept {
+    Index const all = extent[axis] * factor[axis], steps = extent[axis] - 1;
+    if (source > steps || steps == 0) return source < 1 ? 0 : all;
+    if (aligned) return source <= 0 ? 0 : (source * scale(axis) + steps - 1) / steps;
+    return std::min(all, source * factor[axis] + factor[axis] / 2);
   }
 
  private:
-  /// Returns the place of a position of y in x, along an axis, times 2 * factor.
+  /// Returns the number by which places are multiplied to be integers: distances are multiples of its inverse.
+  [[nodiscard]] constexpr Index scale(std::size_t axis) const noexcept {
+    return aligned ? std::max<Index>(1, extent[axis] * factor[axis] - 1) : 2 * factor[axis];
+  }
+  /// Returns the place of a position of y in x, along an axis, times the scale.
   [[nodiscard]] constexpr Index scaled_place(std::size_t axis, Index position) const noexcept {
-    return std::max<Index>(0, 2 * position + 1 - factor[axis]);
+    return aligned ? position * (extent[axis] - 1) : std::max<Index>(0, 2 * position + 1 - factor[axis]);
   }
 };
 
@@ -113,7 +126,7 @@ struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
     });
   }
 
-  /// Computes y by linear interpolation, in two dimensions bilinear, like PyTorch's with align_corners=False.
+  /// Computes y by linear interpolation, in two dimensions bilinear, like PyTorch's with align_corners=s.aligned.
   /// @shape x [rows, extent…, channels]   @shape y [rows, extent * factor…, channels], overwritten
   /// @determinism bitwise, for any number of threads
   template <class Scalar>
@@ -185,10 +198,10 @@ struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
   /// after the positions of x that it and later ones read.
   template <class Scalar>
   [[gnu::always_inline]] static void interpolate_line(UpsampleShape const& s, Scalar const* x, Scalar* y) noexcept {
-    Index const each = s.factor[2], end = s.extent[2], channels = s.channels;
+    Index const end = s.extent[2], channels = s.channels;
     Index w = 0;
     for (Index second = 0; second <= end; ++second)  // between positions second - 1 and second of x
-      for (Index next = std::min(end * each, second * each + each / 2); w < next; ++w) {
+      for (Index const next = s.first_from(2, second); w < next; ++w) {
         auto const* const a = x + std::max<Index>(0, second - 1) * channels;
         auto* const to = y + w * channels;
         auto const share = second == 0 || second == end ? Scalar{0} : s.weight<Scalar>(2, w, second);

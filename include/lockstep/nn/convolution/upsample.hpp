@@ -16,8 +16,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Values of upsampled positions.
 enum class UpsampleMode {
-  nearest,  ///< each pixel, voxel or time step is repeated, like PyTorch's default mode "nearest"
-  linear,   ///< interpolated, like PyTorch's "linear", "bilinear" and "trilinear" with align_corners=False
+  nearest,         ///< each pixel, voxel or time step is repeated, like PyTorch's default mode "nearest"
+  linear,          ///< interpolated, like PyTorch's "linear", "bilinear" and "trilinear" with align_corners=False
+  linear_aligned,  ///< the same with align_corners=True: the outer pixels of input and output have equal centers
 };
 
 /// Upsampling of images, volumes and time series by integer factors, nearest-neighbour or bilinear, like PyTorch's
@@ -49,9 +50,10 @@ class Upsample : detail::RejectedCalls<Dims + 2> {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Upsample<typename Context::Space>;
     if constexpr (Dims == 1 && Context::Space::host_accessible)
-      if (mode_ == UpsampleMode::linear)
+      if (mode_ != UpsampleMode::nearest)
         context.cache().expect_steps(x.extent(1), 2, "linear upsampling of a Variable with one step");
     kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.to_3d(1)};
+    shape.aligned = mode_ == UpsampleMode::linear_aligned;
     auto extent = x.value.extent;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
       shape.extent[PerAxis<Dims>::axis_in_3d(axis)] = extent[axis + 1];
@@ -61,14 +63,14 @@ class Upsample : detail::RejectedCalls<Dims + 2> {
     Extents<1> const from{x.value.size()}, to{y.value.size()};
     Staging work(context);
     auto const run =
-        mode_ == UpsampleMode::linear ? &Kernel::template linear<Operand> : &Kernel::template forward<Operand>;
+        mode_ == UpsampleMode::nearest ? &Kernel::template forward<Operand> : &Kernel::template linear<Operand>;
     run(context.stream(), shape, work.read(x.value).reshape(from), work.write(y.value).reshape(to));
     context.on_backward(y, std::tuple{}, [shape, x, y, from, to, mode = mode_](Context& c) {
       Staging back(c);
       auto const dx = back.gradient(x);
       if (!dx) return;
-      auto const run_back = mode == UpsampleMode::linear ? &Kernel::template linear_backward<Operand>
-                                                         : &Kernel::template backward<Operand>;
+      auto const run_back = mode == UpsampleMode::nearest ? &Kernel::template backward<Operand>
+                                                          : &Kernel::template linear_backward<Operand>;
       run_back(c.stream(), shape, back.read(y.gradient()).reshape(to), {dx.data, from}, dx.write);
     });
     return y;
