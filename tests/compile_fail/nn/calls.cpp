@@ -34,7 +34,7 @@
 // CASE loss_of_member: Lockstep: losses take a column of the batch behind the prediction
 // CASE distance_without_target: Lockstep: losses take a column of the batch behind the prediction
 // CASE state_without_cell: Lockstep: an LSTM begins from a state and a cell
-// CASE cell_of_gru: Lockstep: a GRU has no cell
+// CASE cell_of_gru: Lockstep: only an LSTM has a cell
 // CASE constant_context: Lockstep: the context is const, and forward passes change it
 #include <array>
 #include <cstdint>

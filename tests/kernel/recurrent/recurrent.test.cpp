@@ -42,7 +42,7 @@ TEST_CASE("tokens are read in either order, each with the previous token's state
 }
 
 TEST_CASE_TEMPLATE("ragged steps have the bits of padded ones, for any number of threads", Cell, kernel::LstmCell,
-                   kernel::GruCell) {
+                   kernel::GruCell, kernel::RnnCell) {
   Layouts const layouts;
   for (auto const direction : {Direction::forward, Direction::backward})
     for (Index const width : {1, 7, 33}) {

@@ -78,6 +78,7 @@ TEST_CASE_TEMPLATE("recurrent steps on CUDA equal the host's within rounding, pa
           for (bool const begins : {false, true}) {
             check<kernel::LstmCell, T>(twin, direction, width, begins);
             check<kernel::GruCell, T>(twin, direction, width, begins);
+            check<kernel::RnnCell, T>(twin, direction, width, begins);
           }
         }
 }

@@ -30,7 +30,8 @@ struct Inputs {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gradients equal the differences of values", Cell, kernel::LstmCell, kernel::GruCell) {
+TEST_CASE_TEMPLATE("gradients equal the differences of values", Cell, kernel::LstmCell, kernel::GruCell,
+                   kernel::RnnCell) {
   using Case = Inputs<Cell, double>;
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
     Case const at{lockstep_test::values<double>(2 * Cell::gates + 2, seed, 3)};
@@ -57,7 +58,7 @@ TEST_CASE_TEMPLATE("gradients equal the differences of values", Cell, kernel::Ls
 }
 
 TEST_CASE_TEMPLATE("floats are within a few roundings of doubles, also for large inputs", Cell, kernel::LstmCell,
-                   kernel::GruCell) {
+                   kernel::GruCell, kernel::RnnCell) {
   for (double const size : {1.0, 30.0, 1e6})
     for (std::uint64_t seed = 1; seed < 20; ++seed) {
       Inputs<Cell, double> exact{lockstep_test::values<double>(2 * Cell::gates + 2, seed, static_cast<float>(size))};

@@ -78,7 +78,8 @@ std::vector<double> values_of(Trial<Model<Layer>, double>& trial, nn::SequenceLa
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gradients, in both directions, without padding and empty sequences", Layer, nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE("gradients, in both directions, without padding and empty sequences", Layer, nn::LSTM, nn::GRU,
+                   nn::RNN) {
   for (auto const& lengths : {std::vector<std::int32_t>{1}, {4}, {5, 0, 1, 9, 3}, {0, 0}}) {
     TokenBatch const batch(lengths, 9, 11);
     for (auto const direction : {Direction::forward, Direction::backward})
@@ -97,7 +98,7 @@ TEST_CASE_TEMPLATE("gradients, in both directions, without padding and empty seq
 
 TEST_CASE_TEMPLATE(
     "ragged sequences equal padded ones, and a reverse layer equals a forward layer on reversed sequences", Layer,
-    nn::LSTM, nn::GRU) {
+    nn::LSTM, nn::GRU, nn::RNN) {
   std::vector<std::int32_t> const lengths{4, 0, 1, 6};
   std::vector<Index> const offsets{0, 4, 4, 5, 11};
   TokenBatch const batch(lengths, 7, 11);
@@ -169,9 +170,16 @@ void step(nn::GRU const&, ByHand const& by, double const* x, std::vector<double>
   }
 }
 
+void step(nn::RNN const&, ByHand const& by, double const* x, std::vector<double>& h, std::vector<double>&) {
+  auto const before = h;
+  for (Index k = 0; k < width; ++k)
+    h[static_cast<std::size_t>(k)] =
+        std::tanh(by.part("input", 0, k, x, inputs) + by.part("hidden", 0, k, before.data(), width));
+}
+
 }  // namespace
 
-TEST_CASE_TEMPLATE("states equal the definition's", Layer, nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE("states equal the definition's", Layer, nn::LSTM, nn::GRU, nn::RNN) {
   TokenBatch const batch({4}, 4, 11);
   Trial<Model<Layer>, double> trial(Model<Layer>(batch, Direction::forward));
   auto const numbers = lockstep_test::values<double>(4 * inputs, 3);
@@ -216,7 +224,8 @@ struct Begun {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a layer begins from given states, and passes gradients to them", Layer, nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE("a layer begins from given states, and passes gradients to them", Layer, nn::LSTM, nn::GRU,
+                   nn::RNN) {
   for (auto const& lengths : {std::vector<std::int32_t>{1}, {4}, {5, 0, 1, 9, 3}, {0, 0}})
     for (auto const direction : {Direction::forward, Direction::backward}) {
       TokenBatch const batch(lengths, 9, 11);
@@ -359,15 +368,15 @@ struct FromInput {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("one variable may be the input of a recurrent layer and its first states", Layer, nn::LSTM,
-                   nn::GRU) {
+TEST_CASE_TEMPLATE("one variable may be the input of a recurrent layer and its first states", Layer, nn::LSTM, nn::GRU,
+                   nn::RNN) {
   TokenBatch const batch({1, 1}, 1, 11);
   auto const result = check_model(FromInput<Layer>{}, batch);
   CAPTURE(result.where);
   CHECK(result.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads", Layer, nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE("bits do not depend on threads", Layer, nn::LSTM, nn::GRU, nn::RNN) {
   TokenBatch const batch({31, 1, 0, 7, 30, 12, 31}, 31, 11);
   for (auto const direction : {Direction::forward, Direction::backward}) {
     Trial<Model<Layer>, float> one(Model<Layer>(batch, direction), 1);

@@ -90,4 +90,29 @@ struct GruCell {
   }
 };
 
+/// state = tanh(x + r). Keeps nothing.
+/// @source Elman: Finding structure in time (1990), as torch.nn.RNN
+struct RnnCell {
+  static constexpr char const* name = "RNN";   ///< for messages
+  static constexpr int gates = 1;              ///< parts of the product
+  static constexpr bool parts_differ = false;  ///< whether the gradients of x and r differ
+  static constexpr bool passes_state = false;  ///< whether the state also passes to the next one without r
+
+  /// Computes a step. Neither the state before nor a kept number is read.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] static constexpr RecurrentStep<Scalar, gates> forward(Scalar const (&x)[gates],
+                                                                                          Scalar const (&r)[gates],
+                                                                                          Scalar, Scalar) noexcept {
+    Scalar const state = detail::tanh(x[0] + r[0]);
+    return {{state}, 0, state};
+  }
+  /// Computes the gradients; dkept is not read.
+  template <class Scalar>
+  [[nodiscard, gnu::always_inline]] static constexpr RecurrentGradients<Scalar, gates> backward(
+      Scalar const (&gate)[gates], Scalar, Scalar, Scalar, Scalar dstate, Scalar) noexcept {
+    Scalar const d = dstate * ((1 - gate[0]) * (1 + gate[0]));
+    return {{d}, {d}, 0, 0};
+  }
+};
+
 }}}  // namespace lockstep::kernel

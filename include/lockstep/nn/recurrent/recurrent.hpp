@@ -36,7 +36,7 @@ struct StatesAndCell {
 ///   PyTorch) by `forward_with_cell`.
 /// - Prediction token by token: Predictor::next continues from the states of a forward layer.
 ///
-/// Parameters and their initializers are those of torch.nn.LSTM and torch.nn.GRU, under other names: U(-1/sqrt(width),
+/// Parameters and their initializers are those of torch.nn.LSTM, GRU and RNN, under other names: U(-1/sqrt(width),
 /// 1/sqrt(width)). The recurrence is computed in Real for any storage type. A batch takes as many steps as its longest
 /// sequence has tokens; group sequences of similar length with data::LengthBucketedSampler.
 /// @shape input.weight [gates * width, inputs]   @shape hidden.weight [gates * width, width]
@@ -99,7 +99,7 @@ class Recurrent : detail::RejectedSequenceCalls {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             VariableOf<Context, 2> const& state,
                                             VariableOf<Context, 2> const& cell) const {
-    static_assert(has_cell, "Lockstep: a GRU has no cell: layer.forward(context, x, state)");
+    static_assert(has_cell, "Lockstep: only an LSTM has a cell: layer.forward(context, x, state)");
     return run(context, x, expect_state(x, state, "state"), expect_state(x, cell, "cell"), nullptr);
   }
   /// Returns the states after each token, and the cell after the last token of each sequence (c_n in PyTorch), from
@@ -144,7 +144,8 @@ class Recurrent : detail::RejectedSequenceCalls {
   [[nodiscard]] StatesAndCell<Context> run_with_cell(Context& context, SequenceOf<Context> const& x,
                                                      VariableOf<Context, 2> const& state,
                                                      VariableOf<Context, 2> const& cell) const {
-    static_assert(has_cell, "Lockstep: a GRU has no cell: its last state is nn::last_token of forward(context, x)");
+    static_assert(has_cell,
+                  "Lockstep: only an LSTM has a cell: the last state is nn::last_token of forward(context, x)");
     auto const last = context.template variable<2>({x.layout.rows, width()});
     context.on_backward(last, std::tuple{}, [](Context&) {});  // runs last, so that its gradient stays until then
     auto const states = run(context, x, state, cell, &last);
@@ -304,5 +305,7 @@ class Recurrent : detail::RejectedSequenceCalls {
 using LSTM = Recurrent<kernel::LstmCell>;
 /// Gated recurrent unit. @source kernel::GruCell
 using GRU = Recurrent<kernel::GruCell>;
+/// Simple recurrent layer with a hyperbolic tangent. @source kernel::RnnCell
+using RNN = Recurrent<kernel::RnnCell>;
 
 }}}  // namespace lockstep::nn
