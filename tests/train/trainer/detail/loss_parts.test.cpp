@@ -199,3 +199,23 @@ TEST_CASE("names that are not unique in logs are refused before the first step")
                          ConfigError);
   CHECK(trainer.state().done.steps == 0);
 }
+
+TEST_CASE("parameters that are not finite at a checkpoint are the error of all ranks, not a lost connection") {
+  lockstep_test::TemporaryFolder const folder;
+  std::vector<std::string> errors(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    auto loader = line::loader(8, 2);
+    Trainer trainer{Model{}, optim::SGD{.learning_rate = 3e38},
+                    parallel::DistributedDataParallel{comm::connect(world), 0, 1}};
+    try {
+      trainer.fit(loader, {.epochs = 2, .checkpoints = {.folder = folder / "run", .every = 1}, .loss_parts = {"far"}});
+    } catch (Error const& error) {
+      errors[static_cast<std::size_t>(world.rank)] = error.what();
+    }
+    return 0;
+  });
+  for (auto const& error : errors) {
+    CAPTURE(error);
+    CHECK(error.starts_with("training: after step 1 the parameter \"slope\" is inf"));
+  }
+}

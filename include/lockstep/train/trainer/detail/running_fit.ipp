@@ -180,13 +180,14 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   checkpoints_.confirm();
   done_ = plan_.trainer_steps(step);
   if (!has_learned_) has_learned_ = check_learning(session_, layout_, loss, step);
-  if (ends_here() || (checkpoints_.is_due(step) && rank_ > 0)) check_parameters();  // the first rank looks as it saves
   if (began == 0) epoch_loss_ = {};
   epoch_loss_ += loss;
   record_.train_loss = epoch_loss_.mean();
   record_.add_step(now - step_began_, plan_.samples(step));
   load_.passes().end_step();
   auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
+  // After the collectives of the report: the first rank, which looks when it saves, takes part in them.
+  if (ends_here() || (checkpoints_.is_due(step) && rank_ > 0)) check_parameters();
   save_if_throws([&] {
     for (auto* observer : options_.observers) observer->step(report);
   });
