@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/files/tensor_in_file.hpp>
 
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -146,4 +147,29 @@ TEST_CASE("a damaged tensor is detected when some of its rows are read") {
   bytes.back() ^= 1;  // in the last row
   lockstep_test::write_file(path, bytes);
   CHECK(has(message<2, 3>(path, {.name = "weight", .rows_after = 2}), "does not have the checksum"));
+}
+
+TEST_CASE("extents whose product overflows are refused, also in a tensor without elements") {
+  TemporaryFolder folder;
+  auto const path = folder / "hostile.safetensors";
+  auto const write = [&](std::string const& shape) {
+    std::string const header = R"({"weight":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":[0,0]}})";
+    std::string bytes(8, '\0');
+    bytes[0] = static_cast<char>(header.size());
+    lockstep_test::write_file(path, bytes + header);
+  };
+  constexpr Index large = Index{1} << 40;
+  for (auto const* shape :
+       {"[0,4611686018427387904,4611686018427387904]", "[4611686018427387904,0,4611686018427387904]"}) {
+    write(shape);
+    CHECK(has(message<2, 3>(path, {.name = "weight", .axes = {0, 2, 1}}), "; the model needs [2, 3]"));
+  }
+  write("[4611686018427387904,4611686018427387904]");
+  CHECK(has(message<2, 3>(path, {.name = "weight", .axes = {1, 0}}), "does not fit the file's 0 bytes"));
+  write("[0]");  // the rows are large enough to overflow, or their product is
+  CHECK(has(message<2, 3>(path, {.name = "weight", .rows_before = large - 2, .axes = {1, 0}, .shape = {0, large}}),
+            "has shape [1099511627776, 0] with axes permuted; the model needs [1099511627776, 3]"));
+  constexpr Index most = std::numeric_limits<Index>::max();
+  CHECK(has(message<2, 3>(path, {.name = "weight", .rows_before = most, .rows_after = most}),
+            "the model needs [2, 3], with 9223372036854775807 rows before its parameter"));
 }

@@ -247,9 +247,11 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
                                                      std::span<float> out) const {
   auto const what = path + ": parameter \"" + from.name + "\"";
   auto const elements = [this](std::vector<Index> const& shape) {  // -1 for more than the file has bytes
+    if (std::ranges::any_of(shape, [](Index extent) { return extent < 0; })) return Index{-1};
+    if (std::ranges::find(shape, Index{0}) != shape.end()) return Index{0};
     Index count = 1;
     for (auto const extent : shape) {
-      if (extent < 0 || (extent > 0 && count > data_bytes / extent)) return Index{-1};
+      if (count > data_bytes / extent) return Index{-1};
       count *= extent;
     }
     return count;
@@ -275,15 +277,18 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
     throw DataError(what + " has shape " + to_string(viewed) + ", and axes " + to_string(axes) +
                     " do not name each of its axes once; return axes only for tensors that have them, such as weights");
   std::vector<Index> strides(viewed.size(), 1), shape;  // of the result
-  for (std::size_t k = viewed.size(); k-- > 1;) strides[k - 1] = strides[k] * viewed[k];
+  if (stored.size > 0)                                  // else extents may be too large to multiply
+    for (std::size_t k = viewed.size(); k-- > 1;) strides[k - 1] = strides[k] * viewed[k];
   for (auto const axis : axes) shape.push_back(viewed[static_cast<std::size_t>(axis)]);
   auto needed = entry.shape;
   if (needed.empty()) needed.push_back(1);
-  needed[0] += from.rows_before + from.rows_after;
+  auto const is_count = [](Index rows) { return rows >= 0 && rows <= std::numeric_limits<Index>::max() / 4; };
+  bool const counts = is_count(from.rows_before) && is_count(from.rows_after);
+  if (counts) needed[0] += from.rows_before + from.rows_after;
   // A view may merge the axes after the first: PyTorch flattens an image to [rows, channels * height * width].
   bool const fits = from.shape.empty() ? without_ones(shape) == without_ones(needed)
                                        : !shape.empty() && shape[0] == needed[0] && elements(shape) == elements(needed);
-  if (!fits || from.rows_before < 0 || from.rows_after < 0)
+  if (!fits || !counts)
     throw DataError(what + " has shape " + to_string(shape) + (from.axes.empty() ? "" : " with axes permuted") +
                     "; the model needs " + to_string(needed) + ", with " + std::to_string(from.rows_before) +
                     " rows before its parameter and " + std::to_string(from.rows_after) + " after it");
