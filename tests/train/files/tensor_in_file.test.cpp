@@ -138,6 +138,9 @@ TEST_CASE("another program's tensor of another shape is refused with a remedy if
   CHECK(has(message<2, 6>(path, {"weight"}), usual));
   CHECK(has(message<8, 3>(path, {"weight"}), usual));
   CHECK(has(message<4>(foreign(counted<12>(folder)), {"weight"}), ".rows_before = …"));
+  // Two axes do not name the four of a convolution's kernel, even if two of them have one place.
+  CHECK(has(message<4, 3, 1, 1>(foreign(counted<1, 1, 3, 4>(folder)), {"weight"}),
+            ".axes = …} for it, with the file's axis for each axis of the parameter"));
 }
 
 TEST_CASE("a damaged tensor is detected when some of its rows are read") {

@@ -208,8 +208,9 @@ struct SafetensorsFile {
   /// Removes extents of 1, because libraries differ in them for scalars and kernels of size 1.
   [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape);
 
-  /// Returns what to do about a tensor of another shape, both without extents of 1.
-  [[nodiscard]] char const* remedy_for_shape(std::vector<Index> const& stored, std::vector<Index> const& needed) const;
+  /// Returns what to do about a tensor of another shape than the model needs.
+  [[nodiscard]] char const* remedy_for_shape(std::vector<Index> const& shape,
+                                             std::vector<Index> const& needed_shape) const;
 
   /// Returns the extents of the tensor of that name.
   [[nodiscard]] std::vector<Index> shape_of(std::string const& path, std::string const& name) const;

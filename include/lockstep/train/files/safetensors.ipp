@@ -387,13 +387,17 @@ inline std::string part_of(std::string const& name) {
   return dot == std::string::npos ? name : name.substr(0, dot + 1);
 }
 
-LOCKSTEP_COLD_INLINE char const* SafetensorsFile::remedy_for_shape(std::vector<Index> const& stored,
-                                                                   std::vector<Index> const& needed) const {
+LOCKSTEP_COLD_INLINE char const* SafetensorsFile::remedy_for_shape(std::vector<Index> const& shape,
+                                                                   std::vector<Index> const& needed_shape) const {
+  auto const stored = without_ones(shape), needed = without_ones(needed_shape);
   bool const of_another_program = checksums.value.object().empty();
   if (of_another_program && stored.size() == needed.size() && stored.size() >= 2 &&
       std::ranges::is_permutation(stored, needed))
-    return "its axes have another order, so pass load a function of names that returns a "
-           "train::TensorInFile{.name = …, .axes = {1, 0}} for it";
+    return shape.size() == 2 ? "its axes have another order, so pass load a function of names that returns a "
+                               "train::TensorInFile{.name = …, .axes = {1, 0}} for it"
+                             : "its axes have another order, so pass load a function of names that returns a "
+                               "train::TensorInFile{.name = …, .axes = …} for it, with the file's axis for each axis "
+                               "of the parameter";
   if (of_another_program && stored.size() == needed.size() && !stored.empty() && needed[0] > 0 &&
       stored[0] > needed[0] && stored[0] % needed[0] == 0 &&
       std::equal(stored.begin() + 1, stored.end(), needed.begin() + 1))
@@ -423,7 +427,7 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
     throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
   if (without_ones(shape) != without_ones(entry.shape))
     throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) + ": " +
-                    remedy_for_shape(without_ones(shape), without_ones(entry.shape)) +
+                    remedy_for_shape(shape, entry.shape) +
                     (has_fewer_rows(shape, entry.shape) ? "; a trainer can load these rows as the first of more, by "
                                                           "NamesInFile().with_new_rows(\"" +
                                                               part_of(entry.name) + "\")"

@@ -187,7 +187,7 @@ TEST_CASE("a part that no rank names is an error on all ranks, with the names th
   for (auto const& error : errors)
     CHECK(error ==
           "loss_parts: the model's loss of a step has no part \"kl\"; it names \"error\", \"high\", \"far\". Name the "
-          "part when the loss is computed: nn::named_loss(context, \"kl\", loss)");
+          "part when the loss is computed, for every batch: nn::named_loss(context, \"kl\", loss)");
 }
 
 TEST_CASE("names that are not unique in logs are refused before the first step") {

@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns the means of the named parts of the last step's loss, over all devices and ranks; NaN without weight.
 /// @param devices number of this process's devices
-/// @collective with DistributedDataParallel   @throws ConfigError on all ranks if no rank has a part of some name
+/// @collective with DistributedDataParallel   @throws ConfigError on all ranks if no rank ever had a part of some name
 [[nodiscard]] std::vector<std::pair<std::string, double>> mean_loss_parts(parallel::AnySession& session,
                                                                           std::vector<std::string> const& names,
                                                                           int devices);

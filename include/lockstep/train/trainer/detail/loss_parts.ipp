@@ -39,8 +39,8 @@ LOCKSTEP_COLD_INLINE std::vector<std::pair<std::string, double>> mean_loss_parts
       for (auto const& part : parts[0]) known.push_back(part.first);
       throw ConfigError("loss_parts: the model's loss of a step has no part \"" + names[i] + "\"; it names " +
                         nn::detail::quoted_names(known) +
-                        ". Name the part when the loss is computed: nn::named_loss(context, \"" + names[i] +
-                        "\", loss)");
+                        ". Name the part when the loss is computed, for every batch: nn::named_loss(context, \"" +
+                        names[i] + "\", loss)");
     }
     means.emplace_back(names[i], weight == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / weight);
   }
