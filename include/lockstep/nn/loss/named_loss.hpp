@@ -70,11 +70,12 @@ template <class Context>
 template <class Space>
 class StepLosses {
  public:
-  static constexpr std::size_t max_names = 16;
+  static constexpr std::size_t max_names = 256;  // a task of a model may have a name of its own
 
   /// Sets all sums to zero.
   void begin_step(memory::Stream<Space> stream) {
-    if (!names_.empty()) kernel::Copy<Space>::template run<double>(stream, zeros(), totals(0), 2 * max_names);
+    auto const used = 2 * static_cast<Index>(names_.size());
+    if (used > 0) kernel::Copy<Space>::template run<double>(stream, zeros(), totals(0), used);
   }
   /// @throws ConfigError if it is the first loss of that name and there are max_names others
   void add(memory::Stream<Space> stream, std::string_view name, Loss<Space> const& loss) {
@@ -101,8 +102,9 @@ class StepLosses {
  private:
   [[gnu::cold]] void add_name(std::string_view name) {
     if (names_.size() == max_names)
-      throw ConfigError("nn::named_loss: \"" + std::string(name) + "\" is the seventeenth name; a model may have " +
-                        std::to_string(max_names) + ": " + quoted_names(names_) + ". Give some losses equal names");
+      throw ConfigError("nn::named_loss: \"" + std::string(name) + "\" is one name more than the " +
+                        std::to_string(max_names) + " that a model may have; the first is \"" + names_[0] +
+                        "\". Give some losses equal names, which do not depend on the batch");
     if (names_.empty())
       numbers_ = memory::Buffer<double, Space>(4 * static_cast<Index>(max_names), memory::DefaultResource<Space>{});
     names_.emplace_back(name);
@@ -123,7 +125,7 @@ template <class Context>
 
 /// Names a part of a model's loss: `reconstruction.with_auxiliary(nn::named_loss(context, "kl", kl))`. A
 /// train::LossPart reports it in evaluations, FitOptions::loss_parts in training. Losses of equal name are added.
-/// @returns the loss   @throws ConfigError for more than 16 names
+/// @returns the loss   @throws ConfigError for more than 256 names
 template <class Context>
 LossOf<Context> named_loss(Context& context, std::string_view name, LossOf<Context> const& loss) {
   if (context.mode() == Mode::evaluation)
