@@ -170,6 +170,7 @@ TEST_CASE("training, evaluation and prediction on a thread with a small stack ar
   train::Predictor predictor{Model{}, trainer};
   auto const message = [](auto call) { return lockstep_test::message_on_stack(std::size_t{128} << 10, call); };
   CHECK(message([&] { trainer.fit(loader); }).starts_with("fit: the calling thread has a stack of 1"));
+  CHECK(message([&] { trainer.step(batch); }).starts_with("step: the calling thread has a stack of 1"));
   CHECK(message([&] { static_cast<void>(trainer.evaluate(train::Evaluation{loader})); }).starts_with("evaluate: "));
   CHECK(message([&] { static_cast<void>(predictor.predict(batch.batch())); }).starts_with("Predictor: "));
   CHECK(lockstep_test::message_on_stack(std::size_t{1} << 20, [&] {

@@ -193,8 +193,8 @@ class Trainer {
   /// batches: one per device or shard of this process, or a multiple, whose gradients are summed. Random operations
   /// differ from step to step. Returns the loss over all ranks and devices.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError if the number of batches or an option is out of range, or the loader was not started with
-  /// `split()`
+  /// @throws ConfigError if the number of batches or an option is out of range, the loader was not started with
+  /// `split()`, or, in the first step, the thread's stack is too small
   /// @throws Error if the loss or a gradient to be clipped is not finite, or the first step gives no parameter a
   /// gradient
   template <class Batches>
@@ -203,6 +203,7 @@ class Trainer {
     using Batch = typename decltype(all)::value_type;
     if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, Batch>()) {
       auto const turn = call();
+      if (state_.done.steps == 0) expect_stack("step");
       train::detail::check_step(options, optimizer_, all.size(), policy_.shards());
       train::detail::check_split(batches, split());
       return step_of(batches, std::span<Batch const>(all), options);
