@@ -13,6 +13,7 @@
 #include <lockstep/kernel/copy/channels.cuh>
 #include <lockstep/kernel/copy/convert.cuh>
 #include <lockstep/kernel/copy/copy.cuh>
+#include <lockstep/kernel/copy/permute.cuh>
 #include <lockstep/kernel/elementwise/binary_operation.cuh>
 #include <lockstep/kernel/elementwise/channel_bias.cuh>
 #include <lockstep/kernel/elementwise/channel_scale.cuh>

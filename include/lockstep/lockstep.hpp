@@ -101,6 +101,7 @@
 #include <lockstep/kernel/copy/channels.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/copy/permute.hpp>
 #include <lockstep/kernel/deprecated.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise/binary_operation.hpp>
@@ -218,6 +219,7 @@
 #include <lockstep/nn/indexing/gather_rows.hpp>
 #include <lockstep/nn/indexing/gather_tokens.hpp>
 #include <lockstep/nn/indexing/group_tokens.hpp>
+#include <lockstep/nn/indexing/permute.hpp>
 #include <lockstep/nn/linear/activation_option.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/binary_cross_entropy_with_logits.hpp>

@@ -3,6 +3,7 @@
 #include <lockstep/core/float16.hpp>
 #include <lockstep/kernel/copy/channels.icuh>
 #include <lockstep/kernel/copy/convert.icuh>
+#include <lockstep/kernel/copy/permute.icuh>
 #include <lockstep/kernel/elementwise/binary_operation.icuh>
 #include <lockstep/kernel/elementwise/channel_scale.icuh>
 #include <lockstep/kernel/elementwise/elementwise.icuh>
@@ -32,6 +33,9 @@ LOCKSTEP_CUDA_ACTIVATIONS(template, float16);
 LOCKSTEP_CUDA_CHANNELS(float);
 LOCKSTEP_CUDA_CHANNELS(bfloat16);
 LOCKSTEP_CUDA_CHANNELS(float16);
+LOCKSTEP_CUDA_PERMUTE(float);
+LOCKSTEP_CUDA_PERMUTE(bfloat16);
+LOCKSTEP_CUDA_PERMUTE(float16);
 LOCKSTEP_CUDA_CHANNEL_SCALE(float);
 LOCKSTEP_CUDA_CHANNEL_SCALE(bfloat16);
 LOCKSTEP_CUDA_CHANNEL_SCALE(float16);

@@ -15,6 +15,7 @@
 #include <lockstep/kernel/copy/channels.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/copy/permute.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/elementwise/binary_operation.hpp>
 #include <lockstep/kernel/elementwise/channel_bias.hpp>
@@ -166,6 +167,11 @@ concept HasChannels = requires(KernelArguments<Space> a) {
   Channels<Space>::template put<float>(a.stream, a.rows_in, a.n, a.rows_out);
   Channels<Space>::template take<float>(a.stream, a.rows_in, a.n, a.rows_out, a.write);
   Channels<Space>::template take_backward<float>(a.stream, a.rows_in, a.n, a.rows_out, a.write);
+};
+/// Requires the permutation of a tensor's axes.
+template <class Space>
+concept HasPermute = requires(KernelArguments<Space> a, PermuteShape const& shape) {
+  Permute<Space>::template run<float>(a.stream, shape, a.in, a.out, a.write);
 };
 /// Requires conversions between types: plain, added, and scaled by a number in the space's memory.
 template <class Space>
@@ -475,6 +481,7 @@ consteval bool has_all_kernels() {
                 "Lockstep: this space's kernel::Upsample differs from kernel/contract/contract.hpp");
   static_assert(HasChannels<Space>,
                 "Lockstep: this space's kernel::Channels differs from kernel/contract/contract.hpp");
+  static_assert(HasPermute<Space>, "Lockstep: this space's kernel::Permute differs from kernel/contract/contract.hpp");
   static_assert(HasConvert<Space>, "Lockstep: this space's kernel::Convert differs from kernel/contract/contract.hpp");
   static_assert(HasCopy<Space>, "Lockstep: this space's kernel::Copy differs from kernel/contract/contract.hpp");
   static_assert(HasElementwise<Space>,
