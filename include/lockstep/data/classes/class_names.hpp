@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -43,7 +43,7 @@ class ClassNames {
   [[nodiscard]] static std::optional<std::int32_t> number_of(std::string_view text) noexcept;
 
   std::vector<std::string> names_;
-  std::unordered_map<std::string, std::int32_t> labels_;
+  NameTable table_;  // of the names
 };
 
 }}}  // namespace lockstep::data

@@ -9,7 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 LOCKSTEP_INLINE ClassNames::ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
   for (auto const& name : names_)
-    if (!labels_.emplace(name, static_cast<std::int32_t>(labels_.size())).second)
+    if (table_.add([this](std::size_t i) -> std::string_view { return names_[i]; }) != NameTable::none)
       throw DataError("ClassNames: the class \"" + name + "\" appears twice; name each class once");
 }
 
@@ -29,7 +29,8 @@ LOCKSTEP_INLINE ClassNames ClassNames::of_labels(std::vector<std::string> labels
 }
 
 LOCKSTEP_INLINE std::optional<std::int32_t> ClassNames::find(std::string const& text) const {
-  if (auto const found = labels_.find(text); found != labels_.end()) return found->second;
+  auto const label = table_.find(text, [this](std::size_t i) -> std::string_view { return names_[i]; });
+  if (label != NameTable::none) return static_cast<std::int32_t>(label);
   auto const number = number_of(text);
   return number && *number < size() ? number : std::nullopt;
 }
