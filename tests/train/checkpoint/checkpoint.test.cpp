@@ -1046,6 +1046,27 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("an error after a stop request in an evaluation does not lose the run; without a request it ends it") {
+  struct Thrower final : train::Observer {
+    void evaluating(train::EvaluationProgress const&) override {
+      if (requests) stop.request_stop();
+      throw DataError("the display is gone");
+    }
+    std::stop_source stop = {};
+    bool requests = true;
+  };
+  for (bool const requests : {true, false}) {
+    lockstep_test::TemporaryFolder const folder;
+    Thrower thrower;
+    thrower.requests = requests;
+    FitOptions options{.epochs = 2, .accumulation = 2, .checkpoints = {.folder = folder / "run"}};
+    options.stop = thrower.stop.get_token();
+    options.observers = {&thrower};
+    CHECK_THROWS_AS(fit(parallel::SingleDevice{.threads = 1}, options), DataError);
+    CHECK(train::newest_checkpoint(folder / "run") == (requests ? step_file(folder / "run", 3) : ""));
+  }
+}
+
 TEST_CASE("a resumed run whose first evaluation is ended by a stop, too, is not complete") {
   lockstep_test::TemporaryFolder const folder;
   auto const run = [&](bool stops, std::string const& resume) {

@@ -159,14 +159,14 @@ class RunningFit {
   void interrupt() noexcept { record_.stopped = true; }
   /// Saves a resumed run after the evaluation that it lacked.   @collective
   void save_evaluation() { checkpoints_.save_if_due(record_, epoch_loss_, is_complete()); }
-  /// Calls f(). If it throws after the last step, saves the run before the exception passes on: an evaluation on a
-  /// damaged sample does not lose what was learned.
+  /// Calls f(). If it throws after the last step or a stop request, saves the run before the exception passes on: an
+  /// evaluation on a damaged sample, or a wait for ranks that still evaluate, does not lose what was learned.
   template <class Function>
   void save_if_throws(Function const& f) {
     try {
       f();
     } catch (...) {
-      if (ends_here()) checkpoints_.save_after_error(record_, epoch_loss_);
+      if (ends_here() || options_.stop.stop_requested()) checkpoints_.save_after_error(record_, epoch_loss_);
       throw;
     }
   }
