@@ -180,6 +180,7 @@
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/autograd/tape.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
+#include <lockstep/nn/autograd/variable_of.hpp>
 #include <lockstep/nn/contrastive/all_gather.hpp>
 #include <lockstep/nn/contrastive/dot_by_row.hpp>
 #include <lockstep/nn/contrastive/dot_products.hpp>
@@ -234,6 +235,7 @@
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
 #include <lockstep/nn/loss/quantile_loss.hpp>
+#include <lockstep/nn/loss/rowwise_loss.hpp>
 #include <lockstep/nn/module/activation_layers.hpp>
 #include <lockstep/nn/module/encode_once.hpp>
 #include <lockstep/nn/module/frozen.hpp>
@@ -351,6 +353,7 @@
 #include <lockstep/train/metrics/ctc_error_rate.hpp>
 #include <lockstep/train/metrics/entity_f1.hpp>
 #include <lockstep/train/metrics/f1.hpp>
+#include <lockstep/train/metrics/graded_ndcg.hpp>
 #include <lockstep/train/metrics/head_metric.hpp>
 #include <lockstep/train/metrics/log_loss.hpp>
 #include <lockstep/train/metrics/loss_part.hpp>

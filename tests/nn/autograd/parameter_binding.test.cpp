@@ -33,6 +33,21 @@ TEST_CASE("a parameter's value is at its offset, with its shape") {
   CHECK(binding.gradients().written(static_cast<std::size_t>(f.model.bias.ordinal)));
 }
 
+TEST_CASE("a parameter or buffer of another rank is refused before its shape is read") {
+  Fixture f;
+  std::vector<float> buffers(static_cast<std::size_t>(f.layout.buffer_size()));
+  nn::ParameterBinding<float, HostSpace> binding;
+  binding.bind(f.values.data(), f.gradients.data(), f.layout);
+  binding.bind_buffers(buffers.data());
+  CHECK_THROWS_WITH_AS(static_cast<void>(binding.value<2>(f.model.bias)),
+                       "Context: forward reads a tensor of shape [3] as one of 2 dimensions: call context.value<1>, "
+                       "and reshape the view",
+                       ShapeError);
+  CHECK_THROWS_AS(static_cast<void>(binding.value<1>(f.model.weight)), ShapeError);
+  CHECK_THROWS_AS(static_cast<void>(binding.value<2>(f.model.mean)), ShapeError);
+  CHECK(binding.value<0>(f.model.weight).data == f.values.data() + f.model.weight.offset);  // the address alone
+}
+
 TEST_CASE("a buffer is written where it is bound") {
   Fixture f;
   std::vector<float> buffers(static_cast<std::size_t>(f.layout.buffer_size()));

@@ -51,5 +51,9 @@ TEST_CASE("ignored labels are left out, and other labels are classes") {
   CHECK(metric.value() == 1);
   CHECK_THROWS_WITH_AS(add(metric, {0, 1}, {2}), "Ndcg: a label is 2; the model predicts the classes 0 to 1",
                        DataError);
+  CHECK_THROWS_WITH_AS(add(metric, {0, 1}, {1, 0}),
+                       "Ndcg: a label is 1; the model predicts the classes 0 to 0; for one score for each document of "
+                       "a query use train::GradedNdcg",
+                       DataError);
   CHECK_THROWS_WITH_AS(Ndcg(&Labelled::label, 0), "Ndcg: k is 0; it must be at least 1", ConfigError);
 }

@@ -76,7 +76,7 @@ class Context : public detail::DeprecatedMembers<Context<Scalar_, Space_>> {
   // ---- tensors
 
   /// Returns the value of a parameter, or a buffer of the model to read or to write.
-  /// @throws ConfigError if the model's visit does not name it
+  /// @throws ConfigError if the model's visit does not name it; ShapeError if it has another rank
   template <int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
     return parts_.parameters.template value<Rank>(p);

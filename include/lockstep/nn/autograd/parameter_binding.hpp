@@ -24,6 +24,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
   return "Context: forward uses a tensor of shape [" + extents +
          "] that the model's visit does not name; have visit call each(\"name\", layer_) for every layer";
 }
+[[nodiscard]] inline std::string rank_message(std::vector<Index> const& shape, int rank) {
+  std::string extents;
+  for (auto extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
+  return "Context: forward reads a tensor of shape [" + extents + "] as one of " + std::to_string(rank) +
+         " dimensions: call context.value<" + std::to_string(shape.size()) + ">, and reshape the view";
+}
 
 }}}  // namespace lockstep::nn::detail
 
@@ -57,15 +63,17 @@ class ParameterBinding {
   template <int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
     expect<ConfigError>(p.offset >= 0, [&] { return detail::unvisited_message(p.shape); });
+    expect_rank<Rank>(p.shape);
     TensorView<Real const, Rank, Space> view(values_ + p.offset, {});
     std::copy_n(p.shape.begin(), Rank, view.extent.begin());
     return view;
   }
   /// Returns a buffer of the model, to read or to write.
-  /// @throws ConfigError if the model's visit does not name the buffer
+  /// @throws ConfigError if the model's visit does not name the buffer; ShapeError if it has another rank
   template <int Rank>
   [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
     expect<ConfigError>(b.offset >= 0, [&] { return detail::unvisited_message(b.shape); });
+    expect_rank<Rank>(b.shape);
     TensorView<Real, Rank, Space> view(buffers_ + b.offset, {});
     std::copy_n(b.shape.begin(), Rank, view.extent.begin());
     return view;
@@ -81,6 +89,11 @@ class ParameterBinding {
   [[nodiscard]] ParameterGradients<Real, Space> const& gradients() const noexcept { return gradients_; }
 
  private:
+  template <int Rank>
+  static void expect_rank(std::vector<Index> const& shape) {  // rank 0: only the address is used
+    expect<ShapeError>(Rank == 0 || std::ssize(shape) == Rank, [&] { return detail::rank_message(shape, Rank); });
+  }
+
   Real const* values_ = nullptr;
   Scalar const* half_precision_values_ = nullptr;  // values_ as Scalar
   Real* buffers_ = nullptr;

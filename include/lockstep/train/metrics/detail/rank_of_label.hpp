@@ -15,7 +15,8 @@ template <class Logit>
 [[nodiscard]] Index rank_of_label(char const* metric, Logit const* logits, Index width, Index label) {
   expect<DataError>(label >= 0 && label < width, [&] {
     return std::string(metric) + ": a label is " + std::to_string(label) + "; the model predicts the classes 0 to " +
-           std::to_string(width - 1);
+           std::to_string(width - 1) +
+           (width == 1 ? "; for one score for each document of a query use train::GradedNdcg" : "");
   });
   Index before = 0;
   for (Index c = 0; c < width; ++c) before += logits[c] > logits[label] || (c < label && !(logits[c] < logits[label]));
