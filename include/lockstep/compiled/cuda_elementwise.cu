@@ -22,6 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 LOCKSTEP_CUDA_CONVERT(template, bfloat16);
 LOCKSTEP_CUDA_CONVERT(template, float16);
+LOCKSTEP_CUDA_CONVERT_TO(template, float, float);
+LOCKSTEP_CUDA_CONVERT_OR_ADD(template, float, float);
 LOCKSTEP_CUDA_BINARY_OPERATIONS(template, float);
 LOCKSTEP_CUDA_BINARY_OPERATIONS(template, bfloat16);
 LOCKSTEP_CUDA_BINARY_OPERATIONS(template, float16);
