@@ -97,8 +97,7 @@ TEST_CASE("scores that are NaN, negative relevances and unequal lengths are refu
   CHECK_THROWS_WITH_AS(of({{{1, nan}, {1, 0}}}, 3), doctest::Contains("GradedNdcg: the model predicts a logit that is"),
                        DataError);
   CHECK_THROWS_WITH_AS(of({{{1}, {1}}, {{1, 2}, {1, -1}}}, 3),
-                       "GradedNdcg: document 1 of sample 1 has the relevance -1; relevances are at least 0",
-                       DataError);
+                       "GradedNdcg: document 1 of sample 1 has the relevance -1; relevances are at least 0", DataError);
   CHECK_THROWS_WITH_AS(of({{{1, 2}, {1, nan}}}, 3), doctest::Contains("has the relevance nan"), DataError);
   CHECK_THROWS_WITH_AS(of({{{1}, {2000}}}, 3), doctest::Contains("NdcgGain::linear"), DataError);
   CHECK(of({{{1}, {2000}}}, 3, train::NdcgGain::linear) == 1);

@@ -47,10 +47,9 @@ inline void expect_finite_row(Index row, std::span<double const> outputs, std::s
   if (finite(loss.sum) && finite(loss.weight) && slope == slopes.end()) return;
   if (!std::all_of(outputs.begin(), outputs.end(), finite)) return;  // the model is the cause: the trainer reports it
   auto const number = finite(loss.sum) ? finite(loss.weight) ? *slope : loss.weight : loss.sum;
-  auto const what = finite(loss.sum) ? finite(loss.weight)
-                                           ? "slope " + std::to_string(slope - slopes.begin())
-                                           : std::string("weight")
-                                     : std::string("loss");
+  auto const what =
+      finite(loss.sum) ? finite(loss.weight) ? "slope " + std::to_string(slope - slopes.begin()) : std::string("weight")
+                       : std::string("loss");
   std::string numbers;
   for (std::size_t i = 0; i < std::min<std::size_t>(outputs.size(), 8); ++i)
     numbers += (i == 0 ? "" : ", ") + shortest(outputs[i]);

@@ -19,7 +19,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// What a document of a given relevance contributes to GradedNdcg.
+/// Gain of a document of a given relevance in GradedNdcg.
 enum class NdcgGain {
   exponential,  ///< 2^relevance - 1, as LightGBM and XGBoost by default
   linear,       ///< the relevance, as scikit-learn's ndcg_score
@@ -117,7 +117,8 @@ class GradedNdcg {
     for (Index i = 0; i < std::min(k_, count); ++i) ideal += documents[static_cast<std::size_t>(i)].gain * discount(i);
     if (ideal == 0) return;
     // Equal scores stay in the order of their gains, so that the sum does not depend on the order of the documents.
-    std::stable_sort(documents.begin(), documents.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
+    std::stable_sort(documents.begin(), documents.end(),
+                     [](auto const& a, auto const& b) { return a.score > b.score; });
     double found = 0;
     for (Index begin = 0, end = 0; begin < std::min(k_, count); begin = end) {
       double gains = 0, discounts = 0;
