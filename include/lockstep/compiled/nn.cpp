@@ -3,6 +3,7 @@
 #include <lockstep/nn/autograd/parameter.ipp>
 #include <lockstep/nn/autograd/parameter_layout.ipp>
 #include <lockstep/nn/embedding/fused_embedding.ipp>
+#include <lockstep/nn/loss/rowwise_loss.ipp>
 #include <lockstep/nn/module/gradient_check.ipp>
 #include <lockstep/nn/module/initialize.ipp>
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/core/bfloat16.hpp>
+
 #include "loss_check.hpp"
 
 using namespace lockstep;
@@ -88,10 +90,17 @@ TEST_CASE("rowwise_loss: sum and weight are those of the rule, without padding")
   CHECK(half.step(batch).weight == 7.5);
 }
 
-TEST_CASE("rowwise_loss: padding has the gradient zero") {
+TEST_CASE("rowwise_loss: padding has the gradient zero, also in memory that an earlier step has used") {
   Trial<Model<First>, double> trial(model(batch, First{}));
-  trial.gradients.assign(trial.gradients.size(), 7);
   static_cast<void>(trial.step(batch));
+  auto const first = trial.gradients;
+  for (int step = 0; step < 3; ++step) {
+    for (auto& value : trial.values) value += 1;  // other slopes in this step than in the last one
+    static_cast<void>(trial.step(batch));
+    for (auto& value : trial.values) value -= 1;
+    static_cast<void>(trial.step(batch));
+  }
+  CHECK(trial.gradients == first);
   for (Index slot = 0; slot < 16; ++slot)
     for (Index c = 0; c < 3; ++c)
       if (!batch.layout().is_token(slot)) CHECK(trial.gradients[static_cast<std::size_t>(slot * 3 + c)] == 0);
@@ -102,6 +111,18 @@ TEST_CASE("rowwise_loss: equal bits for any number of threads") {
   Trial<Model<First>, float> one(model(large, First{}), 1), three(model(large, First{}), 3);
   CHECK(one.step(large).sum == three.step(large).sum);
   CHECK(one.gradients == three.gradients);
+}
+
+TEST_CASE("rowwise_loss: 16-bit activations are read exactly, and slopes are rounded once") {
+  Trial<Model<First>, bfloat16> half(model(batch, First{}, 0.7));
+  Trial<Model<First>, double> exact(model(batch, First{}, 0.7));
+  for (std::size_t i = 0; i < half.values.size(); ++i) {
+    half.values[i] = static_cast<float>(bfloat16(half.values[i]));
+    exact.values[i] = static_cast<double>(half.values[i]);
+  }
+  CHECK(half.step(batch).sum == exact.step(batch).sum);
+  for (std::size_t i = 0; i < half.values.size(); ++i)
+    CHECK(half.gradients[i] == static_cast<float>(bfloat16(static_cast<float>(exact.gradients[i]))));
 }
 
 TEST_CASE("rowwise_loss: a number counts with weight 1, and a batch may be empty") {

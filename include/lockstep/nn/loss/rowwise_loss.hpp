@@ -4,12 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <type_traits>
 
 #include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
-#include <lockstep/core/shortest.hpp>
+#include <lockstep/core/index.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/space.hpp>
@@ -39,25 +37,17 @@ template <class Rule>
     return rule(row, outputs, slopes);
 }
 
+/// @throws RowError, naming the row and the first of its numbers that is not finite
+[[noreturn, gnu::cold]] void refuse_row(Index row, std::span<double const> outputs, std::span<double const> slopes,
+                                        Loss<HostSpace> const& loss);
+
 /// @throws RowError if a rule made a number that is not finite from numbers that are
 inline void expect_finite_row(Index row, std::span<double const> outputs, std::span<double const> slopes,
                               Loss<HostSpace> const& loss) {
   auto const finite = [](double x) { return std::isfinite(x); };
-  auto const slope = std::find_if_not(slopes.begin(), slopes.end(), finite);
-  if (finite(loss.sum) && finite(loss.weight) && slope == slopes.end()) return;
-  if (!std::all_of(outputs.begin(), outputs.end(), finite)) return;  // the model is the cause: the trainer reports it
-  auto const number = finite(loss.sum) ? finite(loss.weight) ? *slope : loss.weight : loss.sum;
-  auto const what =
-      finite(loss.sum) ? finite(loss.weight) ? "slope " + std::to_string(slope - slopes.begin()) : std::string("weight")
-                       : std::string("loss");
-  std::string numbers;
-  for (std::size_t i = 0; i < std::min<std::size_t>(outputs.size(), 8); ++i)
-    numbers += (i == 0 ? "" : ", ") + shortest(outputs[i]);
-  throw RowError("rowwise_loss: the " + what + " of row " + std::to_string(row) + " of the batch is " +
-                     shortest(number) + ", and its outputs are finite: [" + numbers +
-                     (outputs.size() > 8 ? ", …" : "") +
-                     "]; look for a logarithm, a root or a quotient of 0, or an exponential that overflows",
-                 row);
+  if (finite(loss.sum) && finite(loss.weight) && std::all_of(slopes.begin(), slopes.end(), finite)) return;
+  // If the model is the cause, the trainer reports it.
+  if (std::all_of(outputs.begin(), outputs.end(), finite)) refuse_row(row, outputs, slopes, loss);
 }
 
 }  // namespace detail
@@ -138,3 +128,7 @@ requires(!detail::LayerOutput<Prediction>) LossOf<Context> rowwise_loss(Context&
 }
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/loss/rowwise_loss.ipp>
+#endif
