@@ -30,7 +30,7 @@ inline std::vector<UpsampleShape> upsample_shapes() {
           {.rows = 2, .channels = 1, .extent = {1, 1, 5}, .factor = {1, 1, 3}},
           {.rows = 3, .channels = 17, .extent = {2, 3, 4}, .factor = {3, 1, 2}}};
 }
-/// The same for linear upsampling, with and without aligned outer positions; and extents of 1.
+/// Shapes for linear upsampling, with and without aligned outer positions, and with extents of 1.
 inline std::vector<UpsampleShape> linear_shapes() {
   auto const nearest = upsample_shapes();
   std::vector<UpsampleShape> out;
