@@ -154,7 +154,7 @@ struct DistributedDataParallel {
     }
 
     /// Aborts sums that are incomplete after an exception, since freeing their memory would wait for them.
-    ~Session() {
+    ~Session() override {
       if constexpr (on_device) communicator_.abandon();
     }
 
