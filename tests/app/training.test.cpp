@@ -167,12 +167,12 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
 namespace {
 /// Returns the output of a run with a hundred points.
 template <class Sampler>
-std::string output_of(app::Options const& options, Sampler const& sampler, train::Observer* observer = nullptr) {
+std::string output_of(app::Options const& options, Sampler const& sampler, train::Observer* observer = nullptr,
+                      launch::World world = {}) {
   lockstep_test::TemporaryFolder const folder;
   std::fflush(stdout);
   auto const before = ::dup(1);
   CHECK(std::freopen((folder / "out").c_str(), "w", stdout) != nullptr);
-  launch::World world;
   app::Training training(options, world);
   if (observer) training.observe(*observer);
   auto loader_options = training.loader_options();
@@ -564,6 +564,36 @@ TEST_CASE("restarted ranks resume from their checkpoints, and other runs from --
   options.epochs = 3;
   CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("but this run starts from step 0"),
                        ConfigError);  // without --resume
+}
+
+TEST_CASE("a resumed run that is stopped in its first evaluation is not reported as complete") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 100;
+  options.epochs = 1;
+  options.resume = app::Options::automatic;
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "run";
+  std::filesystem::create_directories(options.save_dir);
+  auto const request = std::make_shared<launch::StopRequest>();
+  CHECK(request->handle(SIGTERM));
+  launch::World stopped;
+  stopped.stop_request = request;
+  for (auto const* const run : {"new", "resumed"}) {
+    CAPTURE(run);
+    auto const output = output_of(options, data::ShuffledSampler{}, nullptr, stopped);
+    CAPTURE(output);
+    CHECK(output.find("stopped after step 1 of 1 on request") != std::string::npos);
+    CHECK(output.find("--resume auto resumes the run") != std::string::npos);
+    CHECK(output.find("was complete") == std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(options.save_dir + "/run.json"));
+  }
+  auto const output = output_of(options, data::ShuffledSampler{});
+  CAPTURE(output);
+  CHECK(output.find("evaluation loss") != std::string::npos);
+  CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
+  CHECK(output_of(options, data::ShuffledSampler{}).find("the run was complete at step 1\n") != std::string::npos);
 }
 
 TEST_CASE("a run stopped on request writes its trace") {

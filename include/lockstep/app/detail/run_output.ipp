@@ -45,7 +45,7 @@ LOCKSTEP_INLINE void RunOutput::print_dry_run(train::RunRecord const& record, In
 
 LOCKSTEP_INLINE bool RunOutput::print_end(train::RunRecord const& record) const {
   bool const was_complete = record.steps > 0 && record.steps == record.resumed();
-  if (is_main_rank() && was_complete)
+  if (is_main_rank() && was_complete && !record.stopped)  // else it was stopped in the evaluation that it lacked
     std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
   if (is_main_rank() && !was_complete && options_.backend == Backend::cuda) print_startup(record);
   if (auto const other = note_on_attention(record.gpu); !was_complete && !other.empty()) note(other);
