@@ -16,7 +16,8 @@ LOCKSTEP_COLD_INLINE NamesInFile NamesInFile::with_new_rows(std::string_view pre
 }
 
 LOCKSTEP_COLD_INLINE bool NamesInFile::may_have_new_rows(std::string_view name) const noexcept {
-  return std::ranges::any_of(new_rows_, [name](auto const& prefix) { return name.starts_with(prefix); });
+  return std::any_of(new_rows_.begin(), new_rows_.end(),
+                     [name](std::string const& prefix) { return name.starts_with(prefix); });
 }
 
 LOCKSTEP_COLD_INLINE std::string NamesInFile::operator()(std::string_view name) const { return tensor(name).name; }

@@ -229,7 +229,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::Par
 LOCKSTEP_COLD_INLINE bool SafetensorsFile::has_fewer_rows(std::span<Index const> shape,
                                                           std::span<Index const> needed) noexcept {
   return !shape.empty() && shape.size() == needed.size() && shape[0] >= 0 && shape[0] < needed[0] &&
-         std::ranges::equal(shape.subspan(1), needed.subspan(1));
+         std::equal(shape.begin() + 1, shape.end(), needed.begin() + 1);
 }
 
 LOCKSTEP_COLD_INLINE nn::ParameterLayout::Entry SafetensorsFile::first_rows(
@@ -247,9 +247,9 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
                                                      std::span<float> out) const {
   auto const what = path + ": parameter \"" + from.name + "\"";
   auto const elements = [this](std::vector<Index> const& shape) {  // -1 for more than the file has bytes
-    if (std::ranges::any_of(shape, [](Index extent) { return extent < 0; })) return Index{-1};
-    if (std::ranges::find(shape, Index{0}) != shape.end()) return Index{0};
-    Index count = 1;
+    Index least = 1, count = 1;
+    for (auto const extent : shape) least = std::min(least, extent);
+    if (least < 1) return std::max(Index{-1}, least);
     for (auto const extent : shape) {
       if (count > data_bytes / extent) return Index{-1};
       count *= extent;
@@ -269,10 +269,9 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
   auto axes = from.axes;
   if (axes.empty())
     for (Index axis = 0; axis < std::ssize(viewed); ++axis) axes.push_back(axis);
-  auto sorted = axes;
-  std::ranges::sort(sorted);
-  bool permutes = sorted.size() == viewed.size();
-  for (std::size_t k = 0; permutes && k < sorted.size(); ++k) permutes = sorted[k] == static_cast<Index>(k);
+  bool permutes = axes.size() == viewed.size();
+  for (Index axis = 0; permutes && axis < std::ssize(axes); ++axis)
+    permutes = std::find(axes.begin(), axes.end(), axis) != axes.end();
   if (!permutes)
     throw DataError(what + " has shape " + to_string(viewed) + ", and axes " + to_string(axes) +
                     " do not name each of its axes once; return axes only for tensors that have them, such as weights");
@@ -392,7 +391,7 @@ LOCKSTEP_COLD_INLINE char const* SafetensorsFile::remedy_for_shape(std::vector<I
   auto const stored = without_ones(shape), needed = without_ones(needed_shape);
   bool const of_another_program = checksums.value.object().empty();
   if (of_another_program && stored.size() == needed.size() && stored.size() >= 2 &&
-      std::ranges::is_permutation(stored, needed))
+      std::is_permutation(stored.begin(), stored.end(), needed.begin()))
     return shape.size() == 2 ? "its axes have another order, so pass load a function of names that returns a "
                                "train::TensorInFile{.name = …, .axes = {1, 0}} for it"
                              : "its axes have another order, so pass load a function of names that returns a "
