@@ -79,18 +79,22 @@ if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
   elseif(CMAKE_CXX_FLAGS MATCHES "-Og") # the tests of memory/ run only a moment
     target_compile_options(lockstep_ptx PRIVATE -O0)
   endif()
-  target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings)
+  target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings lockstep_cuda_products)
 endif()
 
 # The fibers and the matrix products of the CUDA emulation are optimized in each build: emulated kernels spend most of
 # their time there.
-add_library(lockstep_cuda_emulation OBJECT cuda_emulation/block.cpp cuda_emulation/product.cpp)
-target_include_directories(lockstep_cuda_emulation PRIVATE cuda_emulation)
-target_compile_options(lockstep_cuda_emulation PRIVATE -O2)
-target_link_libraries(lockstep_cuda_emulation PRIVATE lockstep::lockstep lockstep_warnings)
+add_library(lockstep_cuda_emulation OBJECT cuda_emulation/block.cpp)
+add_library(lockstep_cuda_products OBJECT cuda_emulation/product.cpp) # of the PTX interpreter, too
+set_property(TARGET lockstep_cuda_products PROPERTY POSITION_INDEPENDENT_CODE ON)
+foreach(part lockstep_cuda_emulation lockstep_cuda_products)
+  target_include_directories(${part} PRIVATE cuda_emulation)
+  target_compile_options(${part} PRIVATE -O2)
+  target_link_libraries(${part} PRIVATE lockstep::lockstep lockstep_warnings)
+endforeach()
 function(lockstep_emulate_cuda target)
   target_include_directories(${target} BEFORE PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/cuda_emulation")
-  target_link_libraries(${target} PRIVATE lockstep_cuda_emulation)
+  target_link_libraries(${target} PRIVATE lockstep_cuda_emulation lockstep_cuda_products)
 endfunction()
 
 # lockstep_test(folder/name [APART] [SETS] [LOOPS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
