@@ -19,15 +19,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Returns the message for a parameter or buffer that forward uses but `visit` does not name, so that it has no offset.
 [[nodiscard]] inline std::string unvisited_message(std::vector<Index> const& shape) {
-  std::string extents;
-  for (auto extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
-  return "Context: forward uses a tensor of shape [" + extents +
-         "] that the model's visit does not name; have visit call each(\"name\", layer_) for every layer";
+  return "Context: forward uses a tensor of shape " + to_string(shape) +
+         " that the model's visit does not name; have visit call each(\"name\", layer_) for every layer";
 }
 [[nodiscard]] inline std::string rank_message(std::vector<Index> const& shape, int rank) {
-  std::string extents;
-  for (auto extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
-  return "Context: forward reads a tensor of shape [" + extents + "] as one of " + std::to_string(rank) +
+  return "Context: forward reads a tensor of shape " + to_string(shape) + " as one of " + std::to_string(rank) +
          " dimensions: call context.value<" + std::to_string(shape.size()) + ">, and reshape the view";
 }
 
