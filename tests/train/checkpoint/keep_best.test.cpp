@@ -224,7 +224,7 @@ TEST_CASE("with a stream, a line at the end says that no evaluation had a number
     CHECK(std::fread(text, 1, sizeof text - 1, out) > 0);
     std::fclose(out);
     auto const none =
-        "no evaluation is the best, because undefined was not a number in any: " + path + " was not written\n";
+        "no evaluation is the best, because none has a number for undefined: " + path + " was not written\n";
     CHECK((std::string(text) == none) != defined);
     CHECK(std::filesystem::exists(path) == defined);
   }

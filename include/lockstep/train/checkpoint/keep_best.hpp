@@ -55,8 +55,8 @@ class BestFile : public Observer {
 /// A resumed run may be judged by another metric, by which another evaluation was the best. The existing file is then
 /// renamed, see `renamed_file()`.
 /// For one rank only. The trainer must outlive it. If `out` is given, it receives a line for each file: "new best f1
-/// 0.8123 at step 120, saved to best.safetensors", or at the end a line that all values of `best_by` were NaN, so that
-/// there is no file.
+/// 0.8123 at step 120, saved to best.safetensors", or at the end a line that no evaluation has a number for `best_by`,
+/// so that there is no file.
 /// @throws DataError, which ends the run, if the folder cannot be created or the file cannot be written; ConfigError
 /// before the first step if `metadata` cannot be saved, and at the start of a second fit, whose best evaluation may be
 /// worse

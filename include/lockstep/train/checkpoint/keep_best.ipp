@@ -44,7 +44,7 @@ LOCKSTEP_COLD_INLINE void BestFile::evaluation(EvaluationReport const& report) {
 
 LOCKSTEP_COLD_INLINE void BestFile::finish(RunRecord const& record) {
   if (!out_ || has_best_ || record.evaluations.empty()) return;
-  std::fprintf(out_, "no evaluation is the best, because %s was not a number in any: %s was not written\n",
+  std::fprintf(out_, "no evaluation is the best, because none has a number for %s: %s was not written\n",
                best_by_.c_str(), path_.c_str());
   std::fflush(out_);
 }
