@@ -594,7 +594,8 @@ TEST_CASE("progress is read as written, and other texts are refused") {
                             optim::LossScaler::State{0x1p64f, 5, 2},
                             "a machine\n0 1 ff\n",
                             {20, 3},
-                            "AdamW"};
+                            "AdamW",
+                            {"kl", "adversarial"}};
   auto const is = train::Progress::from_json(was.to_json(), "x");
   CHECK(is.to_json() == was.to_json());
   CHECK(is.seed == was.seed);
@@ -609,6 +610,7 @@ TEST_CASE("progress is read as written, and other texts are refused") {
   CHECK(is.before.steps == 20);
   CHECK(is.before.epochs == 3);
   CHECK(is.optimizer == "AdamW");
+  CHECK(is.loss_parts == was.loss_parts);
   CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(R"({"version":2})", "x")),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);

@@ -67,6 +67,7 @@ struct Progress {
   std::string gemm_algorithms = {};                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   TrainerSteps before = {};                        ///< work of the trainer before this fit
   std::string optimizer = {};                      ///< the optimizer's name(), if it has one
+  std::vector<std::string> loss_parts = {};        ///< parts of the loss that logged steps have reported
 
   /// Returns the state as JSON. An evaluation keeps its loss, the value named `best_by`, and the values of metrics that
   /// have at most `max_earlier_values`. The last and the best evaluation also keep those of up to `max_values`: a

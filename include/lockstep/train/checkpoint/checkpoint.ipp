@@ -62,6 +62,7 @@ LOCKSTEP_COLD_INLINE std::string Progress::to_json(std::string_view best_by) con
   if (before.steps > 0 || before.epochs > 0)
     out.member("steps_before", before.steps).member("epochs_before", before.epochs);
   if (!optimizer.empty()) out.member("optimizer", optimizer);
+  if (!loss_parts.empty()) out.member("loss_parts", loss_parts);
   out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
   out.member("resumed_at", resumed_at).key("evaluations").begin_array();
   std::size_t best = evaluations.size();
@@ -94,6 +95,8 @@ LOCKSTEP_COLD_INLINE Progress Progress::from_json(std::string_view text, std::st
     out.before.epochs = in.integer("epochs_before", 0, max_total_steps);
   }
   out.optimizer = in.string_or_empty("optimizer");
+  if (in.has("loss_parts"))
+    for (auto const& name : in.value().at("loss_parts").array()) out.loss_parts.push_back(name.string());
   out.seed = in.seed();
   out.epoch_loss = {in.value().at("loss_sum").number(), in.non_negative("loss_weight")};
   out.seconds = in.non_negative("seconds");

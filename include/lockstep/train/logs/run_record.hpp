@@ -80,6 +80,7 @@ struct RunRecord : parallel::DistributedOptions {
   Index replaced_samples = 0;  ///< replaced by the loaders of all ranks since the last resume: OnFailure::substitute
   std::string unreadable_samples;  ///< list of these samples of all ranks, each once, with errors; empty if none
   std::vector<EvaluationReport> evaluations;  ///< all of the run, in order
+  std::vector<std::string> loss_parts;        ///< parts of the loss that logged steps of the run have reported
   std::string gemm_algorithms;                ///< GEMM algorithms chosen by timing on GPUs; empty if none were
   optim::LossScaler::State loss_scale;        ///< at the end, with float16 activations
 

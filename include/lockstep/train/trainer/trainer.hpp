@@ -447,7 +447,8 @@ class Trainer {
     return loss;
   }
 
-  /// Computes forward and backward of one batch, without a reduction of gradients, and evaluates one batch.
+  /// Computes forward and backward of one batch, without a reduction of gradients, looks up the parts of its loss, and
+  /// evaluates one batch.
   template <class Loader, class Evaluation>
   [[gnu::cold]] void run_dry(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
                              train::detail::FitPlan const& plan, train::RunRecord& record) {
@@ -457,6 +458,9 @@ class Trainer {
     train::BatchFeed feed(loader, session_, 1);
     train::detail::PassMeter unused;
     micro_step(feed, epoch, true, false, options, record, unused, [](auto...) {});
+    if (!options.loss_parts.empty())
+      static_cast<void>(
+          train::detail::mean_loss_parts(session_, options.loss_parts, record.devices, record.loss_parts));
     train::detail::each_evaluation(
         evaluation, [&](std::string const& prefix, auto const& each) { evaluate_steps(prefix, each, 1); });
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;

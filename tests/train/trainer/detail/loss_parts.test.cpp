@@ -219,3 +219,72 @@ TEST_CASE("parameters that are not finite at a checkpoint are the error of all r
     CHECK(error.starts_with("training: after step 1 the parameter \"slope\" is inf"));
   }
 }
+
+namespace {
+/// Names "early" in the first two steps of a run only.
+struct Early : line::Model {
+  explicit Early(int* steps) : steps_(steps) {}
+  template <class Context>
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
+    auto const error = line::Model::forward(context, batch);
+    if (context.mode() == nn::Mode::training && (*steps_)++ < 2) nn::named_loss(context, "early", error);
+    return error;
+  }
+
+ private:
+  int* steps_;
+};
+
+/// Trains up to step `last`, from a checkpoint after step `first` unless it is 0. A resumed run has no early steps.
+std::vector<train::StepReport> early_steps(std::string const& folder, Index first, Index last,
+                                           std::string const& part) {
+  int steps = static_cast<int>(first);
+  auto loader = line::loader(8, 8);
+  Trainer trainer{Early(&steps), optim::SGD{.learning_rate = 0.01}, parallel::SingleDevice{.threads = 1}};
+  Recorder recorder;
+  trainer.fit(loader, {.epochs = 4,
+                       .max_steps = last,
+                       .checkpoints = {.folder = folder, .resume = train::newest_checkpoint(folder)},
+                       .loss_parts = {part},
+                       .observers = {&recorder}});
+  return recorder.steps;
+}
+}  // namespace
+
+TEST_CASE("a part that only early steps have is NaN in later ones, also in a resumed run") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const whole = early_steps(folder / "whole", 0, 4, "early");
+  auto steps = early_steps(folder / "parts", 0, 2, "early");
+  for (Index const first : {2, 3}) {  // the second pause comes after a run without the part
+    auto const rest = early_steps(folder / "parts", first, first + 1, "early");
+    steps.insert(steps.end(), rest.begin(), rest.end());
+  }
+  REQUIRE(whole.size() == 4);
+  REQUIRE(steps.size() == 4);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    CHECK(std::isnan(whole[i].loss_parts[0].second) == (i >= 2));
+    CHECK(std::isnan(steps[i].loss_parts[0].second) == (i >= 2));
+    if (i < 2) CHECK(steps[i].loss_parts[0].second == whole[i].loss_parts[0].second);
+  }
+  early_steps(folder / "again", 0, 2, "early");
+  CHECK_THROWS_WITH_AS(early_steps(folder / "again", 2, 3, "erly"),
+                       doctest::Contains("loss_parts: the model's loss of a step has no part \"erly\""), ConfigError);
+}
+
+TEST_CASE("a dry run looks up the parts, on all ranks") {
+  std::vector<std::string> errors(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    auto loader = line::loader(8, 2);
+    Trainer trainer{Model{}, optim::SGD{}, parallel::DistributedDataParallel{comm::connect(world)}};
+    trainer.fit(loader, {.loss_parts = {"error"}, .dry_run = true});
+    try {
+      trainer.fit(loader, {.loss_parts = {"error", "kl"}, .dry_run = true});
+    } catch (ConfigError const& error) {
+      errors[static_cast<std::size_t>(world.rank)] = error.what();
+    }
+    CHECK(trainer.state().done.steps == 0);
+    return 0;
+  });
+  for (auto const& error : errors)
+    CHECK(error.starts_with("loss_parts: the model's loss of a step has no part \"kl\""));
+}

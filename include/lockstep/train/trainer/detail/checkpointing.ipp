@@ -65,6 +65,7 @@ LOCKSTEP_COLD_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record
   record.resumed_at = std::move(progress.resumed_at);
   record.resumed_at.push_back(progress.steps);
   record.evaluations = std::move(progress.evaluations);
+  record.loss_parts = std::move(progress.loss_parts);
   record.gemm_algorithms = std::move(progress.gemm_algorithms);
   record.train_loss = progress.epoch_loss.mean();
   if (record.loss_scale && progress.loss_scale) record.loss_scale = progress.loss_scale;
@@ -162,7 +163,8 @@ LOCKSTEP_COLD_INLINE void Checkpointing::save(std::string const& path, RunRecord
                    .loss_scale = session_.loss_scale(),
                    .gemm_algorithms = record.gemm_algorithms,
                    .before = plan_.before,
-                   .optimizer = session_.kind().optimizer},
+                   .optimizer = session_.kind().optimizer,
+                   .loss_parts = record.loss_parts},
                   options_.metadata, SavedNumbers::finite, best_by_);
 }
 

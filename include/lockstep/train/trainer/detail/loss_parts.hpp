@@ -10,10 +10,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns the means of the named parts of the last step's loss, over all devices and ranks; NaN without weight.
 /// @param devices number of this process's devices
-/// @collective with DistributedDataParallel   @throws ConfigError on all ranks if no rank ever had a part of some name
+/// @param known names of which there were parts before the session, equal on all ranks
+/// @collective with DistributedDataParallel
+/// @throws ConfigError on all ranks if no rank ever had a part of some name that is not known
 [[nodiscard]] std::vector<std::pair<std::string, double>> mean_loss_parts(parallel::AnySession& session,
                                                                           std::vector<std::string> const& names,
-                                                                          int devices);
+                                                                          int devices,
+                                                                          std::vector<std::string> const& known = {});
+
+/// Adds names that a list does not have yet.
+void add_names(std::vector<std::string> const& names, std::vector<std::string>& list);
 
 }}}  // namespace lockstep::train::detail
 

@@ -23,7 +23,7 @@ LOCKSTEP_INLINE StepReport StepReports::of(parallel::AnySession& session, FitPla
                     .samples_per_second = recent_.value()};
   if (options.clip_norm > 0) report.gradient_norm = session.gradient_norm();
   if (!options.loss_parts.empty() && report.is_logged())
-    report.loss_parts = mean_loss_parts(session, options.loss_parts, record.devices);
+    report.loss_parts = mean_loss_parts(session, options.loss_parts, record.devices, record.loss_parts);
   if (session.kind().scales_loss && report.is_logged()) add_loss_scale(session.loss_scale(), report);
   return report;
 }
@@ -186,6 +186,7 @@ LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, dou
   record_.add_step(now - step_began_, plan_.samples(step));
   load_.passes().end_step();
   auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
+  if (!report.loss_parts.empty()) add_names(options_.loss_parts, record_.loss_parts);
   // After the collectives of the report: the first rank, which looks when it saves, takes part in them.
   if (ends_here() || (checkpoints_.is_due(step) && rank_ > 0)) check_parameters();
   save_if_throws([&] {
