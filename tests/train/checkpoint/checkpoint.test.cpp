@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -1046,6 +1048,51 @@ TEST_CASE(
         CHECK(rest.record.evaluations[i].metrics == whole.record.evaluations[i].metrics);
       }
     }
+}
+
+TEST_CASE("a slow rank's evaluation ends by the request of a rank that has no more to do, and does not stall it") {
+  struct Slow final : train::Observer {
+    void evaluating(train::EvaluationProgress const& progress) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      done = progress.done;
+      if (stop && done == 10) stop->request_stop();
+    }
+    std::stop_source* stop = nullptr;
+    Index done = 0;
+  };
+  constexpr Index steps = 200;
+  for (bool const requests : {true, false}) {
+    CAPTURE(requests);
+    lockstep_test::TemporaryFolder const folder;
+    std::stop_source of_last;
+    Slow slow;
+    if (requests) slow.stop = &of_last;
+    std::vector<train::RunRecord> all(2);
+    launch::Options ranks;
+    ranks.threads = 2;
+    ranks.limits.stall_seconds = 3;  // the slow rank's evaluation takes 4
+    launch::run(ranks, [&](launch::World& world) {
+      Trainer trainer{Model{}, optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 256, 1}, 5};
+      auto batches = loader(12);
+      auto held_out = data::DataLoader{data::InMemoryDataset{random_texts(2 * steps, 2)},
+                                       data::SequentialSampler{},
+                                       data::PadCollate{},
+                                       {.batch_size = 1, .workers = 0}};
+      FitOptions options{.epochs = 1};
+      if (world.rank == 0) options.checkpoints = {.folder = folder / "run"}, options.observers = {&slow};
+      if (world.rank == 1) options.stop = of_last.get_token();
+      all[static_cast<std::size_t>(world.rank)] = trainer.fit(batches, train::Evaluation{held_out}, options);
+      return 0;
+    });
+    for (auto const& each : all) {
+      CHECK(each.steps == 1);
+      CHECK(each.stopped == requests);
+      CHECK(each.evaluations.size() == (requests ? 0 : 1));
+    }
+    CHECK(slow.done >= 10);
+    CHECK((slow.done == steps) == !requests);
+    CHECK(train::newest_checkpoint(folder / "run") == step_file(folder / "run", 1));
+  }
 }
 
 TEST_CASE("an error after a stop request in an evaluation does not lose the run; without a request it ends it") {

@@ -100,9 +100,34 @@ void gather_samples(Session& session, data::Split const& split, std::vector<Shar
 /// Ends an evaluation of a fit that is to stop, on all ranks.
 struct EvaluationInterrupted {};
 
+/// Exchanges requests to stop between ranks that evaluate (docs/decisions/0130). Each rank decides when it takes part
+/// in an exchange, and learns from its sum whether it is the last one.
+class EvaluationStops {
+ public:
+  EvaluationStops(parallel::AnySession& session, std::stop_token const& stop);
+
+  /// Takes part in an exchange if this rank has a request, or two seconds after the last exchange.
+  /// @collective with DistributedDataParallel
+  /// @throws EvaluationInterrupted on all ranks if a rank has a request
+  void before_step();
+  /// Waits until all ranks have made their steps.   @collective with DistributedDataParallel
+  /// @throws EvaluationInterrupted on all ranks if a rank has a request before all have made their steps
+  void finish();
+
+ private:
+  static constexpr double interval_seconds = 2;
+
+  /// Returns whether any rank has further steps; `has_steps` says it of this one.
+  bool exchange(bool has_steps);
+
+  parallel::AnySession& session_;
+  std::stop_token stop_;
+  double last_;
+};
+
 /// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls
-/// on_progress(done, steps) after each step, if `on_progress` is not empty. A rank whose `stop` is requested makes no
-/// further steps.
+/// on_progress(done, steps) after each step, if `on_progress` is not empty. Makes no further steps after a request by
+/// the `stop` of any rank.
 /// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
 /// @throws EvaluationInterrupted on all ranks if one has not made all steps
 template <class Session, class Loader, class... Metrics>
@@ -114,12 +139,9 @@ template <class Session, class Loader, class... Metrics>
   auto const shards = split.count;
   std::vector<ShardTotals<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
   auto const sizes = sizes_of(parts[0].metrics);
-  double interrupted = 0;  // ranks that have not made all steps
+  EvaluationStops stops(session, stop);
   for (Index step = 0; step < steps; ++step) {
-    if (stop.stop_requested()) {
-      interrupted = 1;
-      break;
-    }
+    stops.before_step();
     auto const held = evaluation.loader.next();
     with_sample_name(held, [&] {
       session.for_each_shard([&](int shard, auto& replica) {
@@ -133,13 +155,10 @@ template <class Session, class Loader, class... Metrics>
   }
 
   for (auto& part : parts) check_sizes(part.metrics, sizes);
+  stops.finish();
   std::vector<double> totals;
-  for (auto& part : parts) {
-    part.each_total([&](double t) { totals.push_back(t); });
-    totals.push_back(interrupted);
-  }
+  for (auto& part : parts) part.each_total([&](double t) { totals.push_back(t); });
   sum_over_shards(session, totals, shards);
-  if (totals.back() > 0) throw EvaluationInterrupted{};
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
   gather_samples(session, split, parts);

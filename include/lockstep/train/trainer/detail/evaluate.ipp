@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/shortest.hpp>
 #include <lockstep/core/tree_sum.hpp>
@@ -22,6 +25,27 @@ LOCKSTEP_COLD_INLINE void refuse_sizes(char const* metric, std::size_t before, s
                     " totals and now has " + std::to_string(after) +
                     " after batches were added; totals are summed over devices and ranks, so their "
                     "number must not change: allocate all of them at the start, as train::Auc does");
+}
+
+LOCKSTEP_COLD_INLINE EvaluationStops::EvaluationStops(parallel::AnySession& session, std::stop_token const& stop)
+    : session_(session), stop_(stop), last_(Clock::seconds()) {}
+
+LOCKSTEP_COLD_INLINE void EvaluationStops::before_step() {
+  if (!stop_.stop_requested() && Clock::seconds() - last_ < interval_seconds) return;
+  exchange(true);
+  last_ = Clock::seconds();
+}
+
+LOCKSTEP_COLD_INLINE void EvaluationStops::finish() {
+  while (exchange(false)) {
+  }
+}
+
+LOCKSTEP_COLD_INLINE bool EvaluationStops::exchange(bool has_steps) {
+  std::array ranks{has_steps ? 1.0 : 0.0, stop_.stop_requested() ? 1.0 : 0.0};
+  session_.all_reduce(ranks);
+  if (ranks[0] > 0 && ranks[1] > 0) throw EvaluationInterrupted{};
+  return ranks[0] > 0;
 }
 
 LOCKSTEP_COLD_INLINE void sum_over_shards(parallel::AnySession& session, std::vector<double>& totals, int shards) {
