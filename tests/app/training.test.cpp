@@ -592,6 +592,9 @@ TEST_CASE("a resumed run that is stopped in its first evaluation is not reported
   auto const output = output_of(options, data::ShuffledSampler{});
   CAPTURE(output);
   CHECK(output.find("evaluation loss") != std::string::npos);
+  CHECK(output.find("was complete") == std::string::npos);
+  CHECK(output.find("the run had made its last step, 1, before; the missing evaluation was made\n") !=
+        std::string::npos);
   CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
   CHECK(output_of(options, data::ShuffledSampler{}).find("the run was complete at step 1\n") != std::string::npos);
 }

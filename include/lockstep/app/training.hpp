@@ -259,17 +259,18 @@ class Training : public detail::Additions {
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = resumed(fit, [&] { return trainer.fit(loader, evaluation, fit); });
-    bool const was_complete = output_.print_end(record);
+    output_.print_end(record);
     if (logs) logs->note_removed();
     note_unreadable(evaluation, trainer);
     if (record.stopped) note_stop();
-    if (trace && !was_complete) write_trace(*trace, trainer);
-    if (best && !was_complete && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
+    if (trace && !record.was_complete) write_trace(*trace, trainer);
+    if (best && !record.was_complete && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
       output_.note(
           "there is no best.safetensors, because the best evaluation came before this run or used another --best-by");
     if (best && !best->renamed_file().empty())
       output_.note("the best parameters by another --best-by were moved to " + best->renamed_file());
-    if (output_.saves() && !record.stopped && !(was_complete && std::filesystem::exists(output_.file("run.json"))))
+    if (output_.saves() && !record.stopped &&
+        !(record.was_complete && std::filesystem::exists(output_.file("run.json"))))
       output_.save(record, trainer.layout(), trainer.values());
     if (!record.stopped) then(trainer);
     if (!record.stopped && output_.saves()) output_.add_final(final_metrics_);

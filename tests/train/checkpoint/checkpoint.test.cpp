@@ -990,9 +990,11 @@ TEST_CASE("a resumed run makes the evaluation that had failed, and ends like an 
       CHECK(rest.record.evaluations[i].metrics == whole.record.evaluations[i].metrics);
     }
     CHECK(rest.record.session.unused_parameters.empty());
+    CHECK_FALSE(rest.record.was_complete);
     auto const complete = run(nullptr, {.resume = train::newest_checkpoint(folder / "run")});
     CHECK(complete.record.evaluations.size() == whole.record.evaluations.size());  // and it was saved
-    CHECK(complete.record.ranks.empty());                                          // nothing was left to do
+    CHECK(complete.record.was_complete);                                           // nothing was left to do
+    CHECK(complete.record.ranks.empty());
   }
 }
 

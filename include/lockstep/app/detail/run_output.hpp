@@ -86,8 +86,8 @@ class RunOutput {
   /// Prints the result of --dry-run.
   void print_dry_run(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const;
 
-  /// Prints the end of a fit.   @returns whether the run was complete before
-  bool print_end(train::RunRecord const& record) const;
+  /// Prints the end of a fit.
+  void print_end(train::RunRecord const& record) const;
 
   /// Writes layers.csv and prints the table of layers of a trace.
   void print_layer_times(train::Trace const& trace, nn::ParameterLayout const& layout) const;

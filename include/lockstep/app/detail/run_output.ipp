@@ -43,12 +43,13 @@ LOCKSTEP_INLINE void RunOutput::print_dry_run(train::RunRecord const& record, In
   std::fflush(stdout);
 }
 
-LOCKSTEP_INLINE bool RunOutput::print_end(train::RunRecord const& record) const {
-  bool const was_complete = record.steps > 0 && record.steps == record.resumed();
-  if (is_main_rank() && was_complete && !record.stopped)  // else it was stopped in the evaluation that it lacked
-    std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
-  if (is_main_rank() && !was_complete && options_.backend == Backend::cuda) print_startup(record);
-  if (auto const other = note_on_attention(record.gpu); !was_complete && !other.empty()) note(other);
+LOCKSTEP_INLINE void RunOutput::print_end(train::RunRecord const& record) const {
+  if (is_main_rank() && record.steps > 0 && record.steps == record.resumed() && !record.stopped)
+    std::printf(record.was_complete ? "the run was complete at step %lld\n"
+                                    : "the run had made its last step, %lld, before; the missing evaluation was made\n",
+                static_cast<long long>(record.steps));
+  if (is_main_rank() && !record.was_complete && options_.backend == Backend::cuda) print_startup(record);
+  if (auto const other = note_on_attention(record.gpu); !record.was_complete && !other.empty()) note(other);
   if (is_main_rank() && record.loss_scale.skipped > 0)
     std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
                 static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
@@ -58,7 +59,6 @@ LOCKSTEP_INLINE bool RunOutput::print_end(train::RunRecord const& record) const 
                 static_cast<long long>(record.steps));
     std::fflush(stdout);
   }
-  return was_complete;
 }
 
 LOCKSTEP_INLINE void RunOutput::print_layer_times(train::Trace const& trace, nn::ParameterLayout const& layout) const {

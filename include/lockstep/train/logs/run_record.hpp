@@ -60,6 +60,7 @@ struct RunRecord : parallel::DistributedOptions {
   Index samples_before = 0;           ///< before the last resume
   std::vector<Index> resumed_at;      ///< steps at which the run was resumed, ascending
   bool stopped = false;               ///< stopped early on request
+  bool was_complete = false;          ///< complete when it was resumed, so that nothing was done
   double training_seconds = 0;        ///< without evaluations
   double rehearsal_seconds = 0;       ///< of training_seconds, before the first step: see FitOptions::shapes_ahead
   Index rehearsed_shapes = 0;         ///< shapes of batches whose passes were recorded in this time

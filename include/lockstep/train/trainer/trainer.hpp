@@ -352,7 +352,10 @@ class Trainer {
     train::detail::RunningFit fit(session_, layout_, state_.seed, any_loader, fit_plan,
                                   metric_names.best(options.best_by), split(), options, state_.done, std::move(record));
     bool const evaluates_first = evaluates && fit.lacks_evaluation();
-    if (fit.was_complete() && !evaluates_first) return std::move(fit.record());
+    if (fit.was_complete() && !evaluates_first) {
+      fit.record().was_complete = true;
+      return std::move(fit.record());
+    }
     if (options.dry_run) {
       fit.check_folder();
       run_dry(loader, evaluation, options, fit.plan(), fit.record());
