@@ -25,6 +25,14 @@ struct Attention {
   nn::Parameter query{{2, 3}, {}}, key{{1, 3}, {}}, value{{1, 3}, {}}, bias{{2}, {}};
   void visit(auto&& each) { each("query", query), each("key", key), each("value", value), each("bias", bias); }
 };
+/// A fused matrix of these extents, a square one next to it, and one elsewhere.
+template <Index rows, Index columns>
+struct Block {
+  nn::Parameter fused{{rows, columns}, {}}, square{{2, 2}, {}}, wide{{3, 2}, {}};
+  void visit(auto&& each) {
+    each("h.0.attn.fused.weight", fused), each("h.0.attn.square.weight", square), each("h.0.mlp.wide.weight", wide);
+  }
+};
 /// Saves a tensor "weight" of these extents, with the numbers 0, 1, 2 and so on.
 template <Index... extents>
 std::string counted(TemporaryFolder const& folder) {
@@ -141,6 +149,71 @@ TEST_CASE("another program's tensor of another shape is refused with a remedy if
   // Two axes do not name the four of a convolution's kernel, even if two of them have one place.
   CHECK(has(message<4, 3, 1, 1>(foreign(counted<1, 1, 3, 4>(folder)), {"weight"}),
             ".axes = …} for it, with the file's axis for each axis of the parameter"));
+}
+
+TEST_CASE("rows of permuted tensors are those of the whole") {
+  TemporaryFolder folder;
+  auto const path = foreign(counted<3, 2, 4, 5>(folder));
+  std::vector<Index> axes{0, 1, 2, 3};
+  auto const check = [&]<Index rows, Index... others>() {
+    auto const rest = 4 - rows;
+    for (Index before = 0; before <= rest; ++before) {
+      auto const whole = load<4, others...>(path, {.name = "weight", .axes = axes});
+      auto const width = std::ssize(whole) / 4;
+      CHECK(load<rows, others...>(
+                path, {.name = "weight", .rows_before = before, .rows_after = rest - before, .axes = axes}) ==
+            std::vector<float>(whole.begin() + before * width, whole.begin() + (before + rows) * width));
+    }
+  };
+  axes = {2, 0, 1, 3}, check.operator()<1, 3, 2, 5>(), check.operator()<3, 3, 2, 5>();
+  axes = {2, 3, 1, 0}, check.operator()<1, 5, 2, 3>(), check.operator()<2, 5, 2, 3>();
+  axes = {2, 1, 0, 3}, check.operator()<2, 2, 3, 5>(), check.operator()<4, 2, 3, 5>();
+  // An extent of 1 comes first.
+  auto const with_one = foreign(counted<3, 1, 4>(folder));
+  CHECK(load<2, 3>(with_one, {.name = "weight", .rows_before = 1, .rows_after = 1, .axes = {1, 2, 0}}) ==
+        std::vector<float>{1, 5, 9, 2, 6, 10});
+}
+
+TEST_CASE("rows of others in the tensor are not read, unless it has a checksum") {
+  TemporaryFolder folder;
+  auto const path = folder / "p.safetensors";
+  std::string const header = R"({"weight":{"dtype":"F64","shape":[2,3],"data_offsets":[0,48]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  bytes += header;
+  for (double const number : {1.0, 2.0, 1e300, 3.0, 4.0, 1e300})
+    bytes.append(reinterpret_cast<char const*>(&number), 8);
+  lockstep_test::write_file(path, bytes);
+  CHECK(load<2, 2>(path, {.name = "weight", .rows_after = 1, .axes = {1, 0}}) == std::vector<float>{1, 3, 2, 4});
+  CHECK(has(message<1, 3>(path, {.name = "weight", .rows_before = 1}), "beyond the range of float32"));
+}
+
+TEST_CASE("a square matrix next to transposed ones is transposed, too, or its axes are given") {
+  TemporaryFolder folder;
+  Block<6, 2> model;
+  Block<2, 6> stored;
+  auto const saved = nn::ParameterLayout::of(stored), layout = nn::ParameterLayout::of(model);
+  std::vector<float> numbers(static_cast<std::size_t>(saved.size()));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  auto const path = folder / "p.safetensors";
+  train::save_parameters(path, saved, numbers);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()), -1.0f);
+  auto const square = [&](std::vector<Index> const& axes) {
+    train::load_parameters(path, layout, values, {}, [&](std::string_view name) -> train::TensorInFile {
+      if (name == "h.0.attn.fused.weight") return {.name = std::string(name), .axes = {1, 0}};
+      if (name == "h.0.attn.square.weight") return {.name = std::string(name), .axes = axes};
+      return {std::string(name)};
+    });
+    return values[static_cast<std::size_t>(model.square.offset) + 1];
+  };
+  CHECK_THROWS_WITH_AS(square({}),
+                       doctest::Contains("p.safetensors: parameter \"h.0.attn.square.weight\" is square and would be "
+                                         "read as it is, but \"h.0.attn.fused.weight\" next to it is transposed"),
+                       DataError);
+  CHECK(values[0] == -1);  // nothing was loaded
+  auto const second = numbers[static_cast<std::size_t>(stored.square.offset) + 1];
+  CHECK(square({0, 1}) == second);
+  CHECK(square({1, 0}) == second + 1);
 }
 
 TEST_CASE("a damaged tensor is detected when some of its rows are read") {

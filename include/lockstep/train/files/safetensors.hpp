@@ -192,6 +192,19 @@ struct SafetensorsFile {
     template <class Number>
     static void narrow(std::span<std::byte const> piece, std::span<float> out);
   };
+  /// Elements of a tensor: `count` pieces of `length`, which begin `stride` elements apart.
+  struct Pieces {
+    Index count = 1, first = 0, length = 0, stride = 0;
+  };
+  /// Reads them, one after the other.
+  /// @shape out [count * length], or empty to check the elements only
+  void read_pieces(std::string const& path, std::string const& name, Tensor const& from, Pieces const& pieces,
+                   std::span<float> out) const;
+  /// Reads bytes from `begin` in the tensor, by the buffer `room`, and adds them to a checksum, if there is one.
+  /// @shape out [bytes / from.width], or empty
+  void read_bytes(std::string const& path, std::string const& name, Tensor const& from, std::size_t begin,
+                  std::size_t bytes, std::span<std::byte> room, std::span<float> out,
+                  RunningChecksum* sum = nullptr) const;
   /// @throws DataError if a finite number is infinite as a float
   static void expect_float_range(std::string const& path, std::string const& name, std::span<std::byte const> doubles);
   /// @throws DataError if an integer is above 2^24 in magnitude

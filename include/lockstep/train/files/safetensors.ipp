@@ -200,11 +200,55 @@ LOCKSTEP_COLD_INLINE Metadata SafetensorsFile::texts() const {
   return out;
 }
 
+/// Finds square matrices that a function of names forgot to transpose: their shapes do not show it, but others next to
+/// them are transposed. Names are next to each other if they differ in the part before the last dot only, as
+/// "h.0.attn.c_attn.weight" and "h.0.attn.c_proj.weight".
+class Transposed {
+ public:
+  void add(TensorInFile const& from, std::vector<Index> const& shape) {
+    if (shape.size() != 2 || !from.shape.empty()) return;
+    auto& group = group_of(from.name);
+    if (from.axes == std::vector<Index>{1, 0})
+      group.transposed = from.name;
+    else if (shape[0] != shape[1])
+      group.has_others = true;
+    else if (from.axes.empty())
+      group.square = from.name;
+  }
+  /// @throws DataError if a square matrix is not transposed, and all others next to it are
+  void check(std::string const& path) const {
+    for (auto const& group : groups_)
+      if (!group.square.empty() && !group.transposed.empty() && !group.has_others)
+        throw DataError(
+            path + ": parameter \"" + group.square + "\" is square and would be read as it is, but \"" +
+            group.transposed +
+            "\" next to it is transposed; return a train::TensorInFile{.name = …, .axes = {1, 0}} for it, or, "
+            "if the file does not store it transposed, .axes = {0, 1}");
+  }
+
+ private:
+  struct Group {
+    std::string name, transposed, square;
+    bool has_others = false;
+  };
+  [[nodiscard]] Group& group_of(std::string const& name) {
+    auto const last = name.rfind('.');
+    auto const begin = last == std::string::npos || last == 0 ? std::string::npos : name.rfind('.', last - 1);
+    auto const group = last == std::string::npos ? name : name.substr(0, begin + 1) + name.substr(last);
+    for (auto i = groups_.size(); i-- > 0;)  // most often the last one
+      if (groups_[i].name == group) return groups_[i];
+    return groups_.emplace_back(Group{group, {}, {}});
+  }
+
+  std::vector<Group> groups_;
+};
+
 LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::ParameterLayout const& layout,
                                                 float* values, float* buffers, Moments<float> const& moments,
                                                 NamesInFile const& names) const {
   std::string unnamed;  // first name that is not selected
   bool any = false;
+  Transposed transposed;
   for (bool const keeps : {false, true}) {
     if (keeps) check_safetensors_layout(path, header.value, static_cast<std::uint64_t>(data_bytes));
     for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
@@ -214,6 +258,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::Par
         return;
       }
       any = true;
+      if (!keeps) transposed.add(in_file, shape_of(path, in_file.name));
       bool const whole = in_file.rows_before == 0 && in_file.rows_after == 0;
       if (whole && in_file.axes.empty() && in_file.shape.empty()) {
         auto const part = names.may_have_new_rows(name) ? first_rows(path, in_file.name, entry) : entry;
@@ -222,6 +267,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::Par
         read_part(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
       }
     });
+    transposed.check(path);
   }
   if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
 }
@@ -259,7 +305,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
   auto stored = entry;
   stored.shape = shape_of(path, from.name);
   stored.size = elements(stored.shape);
-  auto const viewed = from.shape.empty() ? stored.shape : from.shape;
+  auto viewed = from.shape.empty() ? stored.shape : from.shape;
   if (stored.size < 0)
     throw DataError(what + " has shape " + to_string(stored.shape) + ", which does not fit the file's " +
                     std::to_string(data_bytes) + " bytes");
@@ -275,9 +321,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
   if (!permutes)
     throw DataError(what + " has shape " + to_string(viewed) + ", and axes " + to_string(axes) +
                     " do not name each of its axes once; return axes only for tensors that have them, such as weights");
-  std::vector<Index> strides(viewed.size(), 1), shape;  // of the result
-  if (stored.size > 0)                                  // else extents may be too large to multiply
-    for (std::size_t k = viewed.size(); k-- > 1;) strides[k - 1] = strides[k] * viewed[k];
+  std::vector<Index> shape;  // of the result
   for (auto const axis : axes) shape.push_back(viewed[static_cast<std::size_t>(axis)]);
   auto needed = entry.shape;
   if (needed.empty()) needed.push_back(1);
@@ -291,18 +335,58 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
     throw DataError(what + " has shape " + to_string(shape) + (from.axes.empty() ? "" : " with axes permuted") +
                     "; the model needs " + to_string(needed) + ", with " + std::to_string(from.rows_before) +
                     " rows before its parameter and " + std::to_string(from.rows_after) + " after it");
-  std::vector<float> all(out.empty() ? 0 : static_cast<std::size_t>(stored.size));
-  read_tensor(path, from.name, stored, all);
-  if (out.empty()) return;
-  auto const width = entry.size / std::max(Index{1}, needed[0] - from.rows_before - from.rows_after);
-  std::vector<Index> at(shape.size());  // index in the result of the parameter's first element
-  auto rest = from.rows_before * width;
-  for (std::size_t k = shape.size(); k-- > 0; rest /= shape[k]) at[k] = rest % shape[k];
+  if (checksums.find(from.name)) read_tensor(path, from.name, stored, {});  // compares the sum of the whole tensor
+  auto const found = tensor(path, from.name, stored);
+  if (entry.size == 0) return;
+  // The parameter's rows are a range of one axis of the tensor: pieces of equal length, at equal distances.
+  Pieces pieces{.length = stored.size};
+  if (from.rows_before + from.rows_after > 0) {
+    auto const rows = needed[0] - from.rows_before - from.rows_after;
+    auto const first = std::find(shape.begin(), shape.end(), needed[0]);  // others before it have the extent 1
+    auto const axis = static_cast<std::size_t>(axes[static_cast<std::size_t>(first - shape.begin())]);
+    Index inner = 1;
+    for (auto k = axis + 1; k < viewed.size(); ++k) inner *= viewed[k];
+    pieces = {stored.size / viewed[axis] / inner, from.rows_before * inner, rows * inner, viewed[axis] * inner};
+    viewed[axis] = *first = rows;
+  }
+  bool const in_order = std::is_sorted(axes.begin(), axes.end());
+  std::vector<float> read(in_order ? 0 : out.size());
+  read_pieces(path, from.name, found, pieces, in_order ? out : std::span<float>(read));
+  if (in_order || out.empty()) return;
+  std::vector<Index> strides(viewed.size(), 1), at(shape.size());  // of what was read; index in the result
+  for (std::size_t k = viewed.size(); k-- > 1;) strides[k - 1] = strides[k] * viewed[k];
   for (auto& to : out) {
     Index source = 0;
     for (std::size_t k = 0; k < at.size(); ++k) source += at[k] * strides[static_cast<std::size_t>(axes[k])];
-    to = all[static_cast<std::size_t>(source)];
+    to = read[static_cast<std::size_t>(source)];
     for (std::size_t k = at.size(); k-- > 0 && ++at[k] == shape[k];) at[k] = 0;
+  }
+}
+
+LOCKSTEP_COLD_INLINE void SafetensorsFile::read_pieces(std::string const& path, std::string const& name,
+                                                       Tensor const& from, Pieces const& pieces,
+                                                       std::span<float> out) const {
+  constexpr std::size_t most = std::size_t{1} << 18;
+  auto const length = static_cast<std::size_t>(pieces.length);
+  std::vector<std::byte> room(std::min(length * from.width, most));
+  for (Index i = 0; i < pieces.count; ++i) {
+    auto const begin = static_cast<std::size_t>(pieces.first + i * pieces.stride) * from.width;
+    auto const to = out.empty() ? out : out.subspan(static_cast<std::size_t>(i) * length, length);
+    read_bytes(path, name, from, begin, length * from.width, room, to);
+  }
+}
+
+LOCKSTEP_COLD_INLINE void SafetensorsFile::read_bytes(std::string const& path, std::string const& name,
+                                                      Tensor const& from, std::size_t begin, std::size_t bytes,
+                                                      std::span<std::byte> room, std::span<float> out,
+                                                      RunningChecksum* sum) const {
+  for (std::size_t at = 0; at < bytes; at += room.size()) {
+    auto const piece = room.first(std::min(room.size(), bytes - at));
+    take(path, from.begin + static_cast<Index>(begin + at), piece);
+    if (sum) sum->add(piece);
+    if (from.type == "F64") expect_float_range(path, name, piece);
+    if (from.type == "I64") expect_exact_integers(path, name, piece);
+    if (!out.empty()) from.widen(piece, out.subspan(at / from.width, piece.size() / from.width));
   }
 }
 
@@ -313,14 +397,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_tensor(std::string const& path, 
   auto const found = tensor(path, name, entry);
   std::vector<std::byte> room(std::min(found.bytes, most));
   RunningChecksum running;
-  for (std::size_t at = 0; at < found.bytes; at += room.size()) {
-    auto const piece = std::span(room).first(std::min(room.size(), found.bytes - at));
-    take(path, found.begin + static_cast<Index>(at), piece);
-    running.add(piece);
-    if (found.type == "F64") expect_float_range(path, name, piece);
-    if (found.type == "I64") expect_exact_integers(path, name, piece);
-    if (!out.empty()) found.widen(piece, out.subspan(at / found.width, piece.size() / found.width));
-  }
+  read_bytes(path, name, found, 0, found.bytes, room, out, &running);
   check_sum(path, name, running.sum());
 }
 
