@@ -315,6 +315,7 @@ TEST_CASE("parameters that are not finite after the last step end the run, and a
     CHECK(train::newest_checkpoint(folder / "run").empty());
     CHECK_FALSE(std::filesystem::exists(folder / "best.safetensors"));
     CHECK_THROWS_WITH_AS(trainer.save(folder / "p"), doctest::Contains("the parameter \"slope\" is inf"), Error);
+    CHECK_THROWS_WITH_AS(trainer.export_parameters(folder / "p", ""), doctest::Contains("\"slope\" is inf"), Error);
     CHECK_THROWS_WITH_AS(train::save_state(trainer, folder / "p"), doctest::Contains("is inf"), Error);
     CHECK_FALSE(std::filesystem::exists(folder / "p"));
   };
@@ -737,9 +738,23 @@ TEST_CASE("the first of several ranks saves") {
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
     trainer.save(folder / std::to_string(world.rank));
+    trainer.export_parameters(folder / "exported " + std::to_string(world.rank), "");
     return 0;
   });
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("parameters are exported in the form of another program's file, and load from there") {
+  lockstep_test::TemporaryFolder const folder;
+  auto loader = line::loader(10, 5);
+  Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = 2, .threads = 1}};
+  auto const names = [](std::string_view name) { return "module." + std::string(name); };
+  trainer.export_parameters(folder / "like", names);
+  trainer.fit(loader, {.epochs = 2});
+  trainer.export_parameters(folder / "p", names, {.like = folder / "like", .metadata = {{"of", "the other"}}});
+  Trainer loaded{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK(loaded.load(folder / "p", names) == train::Metadata{{"format", "pt"}, {"of", "the other"}});
+  CHECK(loaded.values()[0] == trainer.values()[0]);
 }
 
 TEST_CASE("a file saved by the first rank can be loaded by all at once, however late it is") {

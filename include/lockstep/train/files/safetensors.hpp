@@ -86,6 +86,13 @@ void check_metadata(std::string const& where, Metadata const& metadata);
                                              std::size_t moments, Metadata const& metadata,
                                              std::vector<Checksum> const& sums);
 
+/// @param what for messages: "parameter"
+/// @throws ConfigError if other programs cannot read a tensor of that name
+void expect_tensor_name(std::string const& path, char const* what, std::string const& name);
+/// Returns the text of a header, padded to a multiple of 8 bytes.
+/// @throws ConfigError if other programs cannot read a header of that length
+[[nodiscard]] std::string padded_header(std::string const& path, std::string text);
+
 /// Returns the bytes of a file with these strings, and checks its header.
 /// @throws ConfigError if other programs cannot read a header of that length
 std::size_t file_bytes(std::string const& path, nn::ParameterLayout const& layout, std::size_t moments,
@@ -152,6 +159,25 @@ struct IndexedObject {
   [[nodiscard]] json::Value const* find(std::string_view name) const;
 };
 
+/// Finds square matrices that a function of names forgot to transpose: their shapes do not show it, but others next to
+/// them are transposed. Names are next to each other if they differ in the part before the last dot only, as
+/// "h.0.attn.c_attn.weight" and "h.0.attn.c_proj.weight".
+class Transposed {
+ public:
+  void add(TensorInFile const& from, std::vector<Index> const& shape);
+  /// @throws DataError if a square matrix is not transposed, and all others next to it are
+  void check(std::string const& path) const;
+
+ private:
+  struct Group {
+    std::string name, transposed, square;
+    bool has_others = false;
+  };
+  [[nodiscard]] Group& group_of(std::string const& name);
+
+  std::vector<Group> groups_;
+};
+
 /// Safetensors file: its header, and access to its tensors with checked offsets.
 struct SafetensorsFile {
   RegularFile file;
@@ -172,6 +198,28 @@ struct SafetensorsFile {
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const;
 
+  /// Elements of a tensor: `count` pieces of `length`, which begin `stride` elements apart.
+  struct Pieces {
+    Index count = 1, first = 0, length = 0, stride = 0;
+  };
+  /// Place of a parameter in a tensor that also has rows of others, or has its axes in another order.
+  struct Placement {
+    nn::ParameterLayout::Entry stored;  ///< the parameter, with the tensor's shape and size
+    Pieces pieces;                      ///< elements of the parameter, in the tensor's order
+    std::vector<Index> viewed;          ///< extents of the pieces in that order
+    std::vector<Index> axes;            ///< axis of the pieces for each axis of the parameter
+    std::vector<Index> shape;           ///< extents in the parameter's order
+
+    /// Returns whether the tensor has the parameter's elements in the parameter's order.
+    [[nodiscard]] bool in_order() const;
+    /// Calls f(i, k) for each element i of the parameter, which is element k of the pieces.
+    template <class Function>
+    void for_each(Function const& f) const;
+  };
+  /// @param what for messages   @param most limit for the tensor's elements
+  /// @throws DataError if the parameter does not fit the tensor of that shape
+  [[nodiscard]] static Placement place(std::string const& what, TensorInFile const& from, std::vector<Index> shape,
+                                       Index most, nn::ParameterLayout::Entry const& entry);
   /// Reads a parameter from a tensor that also has rows of others, or has its axes in another order.
   /// @shape out [entry.size], or empty to check the tensor only
   void read_part(std::string const& path, TensorInFile const& from, nn::ParameterLayout::Entry const& entry,
@@ -192,11 +240,7 @@ struct SafetensorsFile {
     template <class Number>
     static void narrow(std::span<std::byte const> piece, std::span<float> out);
   };
-  /// Elements of a tensor: `count` pieces of `length`, which begin `stride` elements apart.
-  struct Pieces {
-    Index count = 1, first = 0, length = 0, stride = 0;
-  };
-  /// Reads them, one after the other.
+  /// Reads pieces, one after the other.
   /// @shape out [count * length], or empty to check the elements only
   void read_pieces(std::string const& path, std::string const& name, Tensor const& from, Pieces const& pieces,
                    std::span<float> out) const;

@@ -51,16 +51,23 @@ LOCKSTEP_COLD_INLINE std::string safetensors_header(std::string const& path, nn:
   out.member(checksums_key, checksums.end_object().text()).end_object();
   std::size_t begin = 0;
   for_tensors(layout, &none, &none, placeholder, [&](std::string const& name, auto const& entry, float const*) {
-    if (name == "__metadata__" || utf8_prefix(name) < name.size())
-      throw ConfigError(path + ": the parameter \"" + name + "\" has a name that " +
-                        (name == "__metadata__" ? "the format reserves" : "is not UTF-8") +
-                        ", so that no program could load it; name it otherwise in the model's visit");
+    expect_tensor_name(path, "parameter", name);
     auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
     out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
     out.member("data_offsets", std::array{begin, end}).end_object();
     begin = end;
   });
-  auto text = out.end_object().text();
+  return padded_header(path, out.end_object().text());
+}
+
+LOCKSTEP_COLD_INLINE void expect_tensor_name(std::string const& path, char const* what, std::string const& name) {
+  if (name != "__metadata__" && utf8_prefix(name) == name.size()) return;
+  throw ConfigError(path + ": the " + what + " \"" + name + "\" has a name that " +
+                    (name == "__metadata__" ? "the format reserves" : "is not UTF-8") +
+                    ", so that no program could load it; name it otherwise in the model's visit");
+}
+
+LOCKSTEP_COLD_INLINE std::string padded_header(std::string const& path, std::string text) {
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > max_safetensors_header)
     throw ConfigError(path + ": the header, with all metadata, would have " + std::to_string(text.size()) +
@@ -200,48 +207,35 @@ LOCKSTEP_COLD_INLINE Metadata SafetensorsFile::texts() const {
   return out;
 }
 
-/// Finds square matrices that a function of names forgot to transpose: their shapes do not show it, but others next to
-/// them are transposed. Names are next to each other if they differ in the part before the last dot only, as
-/// "h.0.attn.c_attn.weight" and "h.0.attn.c_proj.weight".
-class Transposed {
- public:
-  void add(TensorInFile const& from, std::vector<Index> const& shape) {
-    if (shape.size() != 2 || !from.shape.empty()) return;
-    auto& group = group_of(from.name);
-    if (from.axes == std::vector<Index>{1, 0})
-      group.transposed = from.name;
-    else if (shape[0] != shape[1])
-      group.has_others = true;
-    else if (from.axes.empty())
-      group.square = from.name;
-  }
-  /// @throws DataError if a square matrix is not transposed, and all others next to it are
-  void check(std::string const& path) const {
-    for (auto const& group : groups_)
-      if (!group.square.empty() && !group.transposed.empty() && !group.has_others)
-        throw DataError(
-            path + ": parameter \"" + group.square + "\" is square and would be read as it is, but \"" +
-            group.transposed +
-            "\" next to it is transposed; return a train::TensorInFile{.name = …, .axes = {1, 0}} for it, or, "
-            "if the file does not store it transposed, .axes = {0, 1}");
-  }
+LOCKSTEP_COLD_INLINE void Transposed::add(TensorInFile const& from, std::vector<Index> const& shape) {
+  if (shape.size() != 2 || !from.shape.empty()) return;
+  auto& group = group_of(from.name);
+  if (from.axes == std::vector<Index>{1, 0})
+    group.transposed = from.name;
+  else if (shape[0] != shape[1])
+    group.has_others = true;
+  else if (from.axes.empty())
+    group.square = from.name;
+}
 
- private:
-  struct Group {
-    std::string name, transposed, square;
-    bool has_others = false;
-  };
-  [[nodiscard]] Group& group_of(std::string const& name) {
-    auto const last = name.rfind('.');
-    auto const begin = last == std::string::npos || last == 0 ? std::string::npos : name.rfind('.', last - 1);
-    auto const group = last == std::string::npos ? name : name.substr(0, begin + 1) + name.substr(last);
-    for (auto i = groups_.size(); i-- > 0;)  // most often the last one
-      if (groups_[i].name == group) return groups_[i];
-    return groups_.emplace_back(Group{group, {}, {}});
-  }
+LOCKSTEP_COLD_INLINE void Transposed::check(std::string const& path) const {
+  for (auto const& group : groups_)
+    if (!group.square.empty() && !group.transposed.empty() && !group.has_others)
+      throw DataError(
+          path + ": parameter \"" + group.square + "\" is square and would be read as it is, but \"" +
+          group.transposed +
+          "\" next to it is transposed; return a train::TensorInFile{.name = …, .axes = {1, 0}} for it, or, "
+          "if the file does not store it transposed, .axes = {0, 1}");
+}
 
-  std::vector<Group> groups_;
-};
+LOCKSTEP_COLD_INLINE Transposed::Group& Transposed::group_of(std::string const& name) {
+  auto const last = name.rfind('.');
+  auto const begin = last == std::string::npos || last == 0 ? std::string::npos : name.rfind('.', last - 1);
+  auto const group = last == std::string::npos ? name : name.substr(0, begin + 1) + name.substr(last);
+  for (auto i = groups_.size(); i-- > 0;)  // most often the last one
+    if (groups_[i].name == group) return groups_[i];
+  return groups_.emplace_back(Group{group, {}, {}});
+}
 
 LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::ParameterLayout const& layout,
                                                 float* values, float* buffers, Moments<float> const& moments,
@@ -288,31 +282,31 @@ LOCKSTEP_COLD_INLINE nn::ParameterLayout::Entry SafetensorsFile::first_rows(
   return part;
 }
 
-LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, TensorInFile const& from,
-                                                     nn::ParameterLayout::Entry const& entry,
-                                                     std::span<float> out) const {
-  auto const what = path + ": parameter \"" + from.name + "\"";
-  auto const elements = [this](std::vector<Index> const& shape) {  // -1 for more than the file has bytes
+LOCKSTEP_COLD_INLINE SafetensorsFile::Placement SafetensorsFile::place(std::string const& what,
+                                                                       TensorInFile const& from,
+                                                                       std::vector<Index> stored_shape, Index most,
+                                                                       nn::ParameterLayout::Entry const& entry) {
+  auto const elements = [most](std::vector<Index> const& shape) {  // -1 for more than `most`
     Index least = 1, count = 1;
     for (auto const extent : shape) least = std::min(least, extent);
     if (least < 1) return std::max(Index{-1}, least);
     for (auto const extent : shape) {
-      if (count > data_bytes / extent) return Index{-1};
+      if (count > most / extent) return Index{-1};
       count *= extent;
     }
     return count;
   };
-  auto stored = entry;
-  stored.shape = shape_of(path, from.name);
+  Placement out{entry, {}, {}, from.axes, {}};
+  auto& [stored, pieces, viewed, axes, shape] = out;
+  stored.shape = std::move(stored_shape);
   stored.size = elements(stored.shape);
-  auto viewed = from.shape.empty() ? stored.shape : from.shape;
+  viewed = from.shape.empty() ? stored.shape : from.shape;
   if (stored.size < 0)
     throw DataError(what + " has shape " + to_string(stored.shape) + ", which does not fit the file's " +
-                    std::to_string(data_bytes) + " bytes");
+                    std::to_string(most) + " bytes");
   if (elements(viewed) != stored.size)
     throw DataError(what + " has shape " + to_string(stored.shape) + " and cannot be viewed in shape " +
                     to_string(viewed) + ": both must have as many elements");
-  auto axes = from.axes;
   if (axes.empty())
     for (Index axis = 0; axis < std::ssize(viewed); ++axis) axes.push_back(axis);
   bool permutes = axes.size() == viewed.size();
@@ -321,11 +315,10 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
   if (!permutes)
     throw DataError(what + " has shape " + to_string(viewed) + ", and axes " + to_string(axes) +
                     " do not name each of its axes once; return axes only for tensors that have them, such as weights");
-  std::vector<Index> shape;  // of the result
   for (auto const axis : axes) shape.push_back(viewed[static_cast<std::size_t>(axis)]);
   auto needed = entry.shape;
   if (needed.empty()) needed.push_back(1);
-  auto const is_count = [](Index rows) { return rows >= 0 && rows <= std::numeric_limits<Index>::max() / 4; };
+  auto const is_count = [](Index count) { return count >= 0 && count <= std::numeric_limits<Index>::max() / 4; };
   bool const counts = is_count(from.rows_before) && is_count(from.rows_after);
   if (counts) needed[0] += from.rows_before + from.rows_after;
   // A view may merge the axes after the first: PyTorch flattens an image to [rows, channels * height * width].
@@ -335,12 +328,9 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
     throw DataError(what + " has shape " + to_string(shape) + (from.axes.empty() ? "" : " with axes permuted") +
                     "; the model needs " + to_string(needed) + ", with " + std::to_string(from.rows_before) +
                     " rows before its parameter and " + std::to_string(from.rows_after) + " after it");
-  if (checksums.find(from.name)) read_tensor(path, from.name, stored, {});  // compares the sum of the whole tensor
-  auto const found = tensor(path, from.name, stored);
-  if (entry.size == 0) return;
+  pieces = {.count = entry.size > 0 ? 1 : 0, .length = stored.size};
   // The parameter's rows are a range of one axis of the tensor: pieces of equal length, at equal distances.
-  Pieces pieces{.length = stored.size};
-  if (from.rows_before + from.rows_after > 0) {
+  if (entry.size > 0 && from.rows_before + from.rows_after > 0) {
     auto const rows = needed[0] - from.rows_before - from.rows_after;
     auto const first = std::find(shape.begin(), shape.end(), needed[0]);  // others before it have the extent 1
     auto const axis = static_cast<std::size_t>(axes[static_cast<std::size_t>(first - shape.begin())]);
@@ -349,18 +339,37 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, Te
     pieces = {stored.size / viewed[axis] / inner, from.rows_before * inner, rows * inner, viewed[axis] * inner};
     viewed[axis] = *first = rows;
   }
-  bool const in_order = std::is_sorted(axes.begin(), axes.end());
-  std::vector<float> read(in_order ? 0 : out.size());
-  read_pieces(path, from.name, found, pieces, in_order ? out : std::span<float>(read));
-  if (in_order || out.empty()) return;
-  std::vector<Index> strides(viewed.size(), 1), at(shape.size());  // of what was read; index in the result
+  return out;
+}
+
+LOCKSTEP_COLD_INLINE bool SafetensorsFile::Placement::in_order() const {
+  return std::is_sorted(axes.begin(), axes.end());
+}
+
+template <class Function>
+void SafetensorsFile::Placement::for_each(Function const& f) const {
+  std::vector<Index> strides(viewed.size(), 1), at(shape.size());  // of the pieces; index in the parameter
   for (std::size_t k = viewed.size(); k-- > 1;) strides[k - 1] = strides[k] * viewed[k];
-  for (auto& to : out) {
+  for (Index i = 0; i < pieces.count * pieces.length; ++i) {
     Index source = 0;
     for (std::size_t k = 0; k < at.size(); ++k) source += at[k] * strides[static_cast<std::size_t>(axes[k])];
-    to = read[static_cast<std::size_t>(source)];
+    f(static_cast<std::size_t>(i), static_cast<std::size_t>(source));
     for (std::size_t k = at.size(); k-- > 0 && ++at[k] == shape[k];) at[k] = 0;
   }
+}
+
+LOCKSTEP_COLD_INLINE void SafetensorsFile::read_part(std::string const& path, TensorInFile const& from,
+                                                     nn::ParameterLayout::Entry const& entry,
+                                                     std::span<float> out) const {
+  auto const placement =
+      place(path + ": parameter \"" + from.name + "\"", from, shape_of(path, from.name), data_bytes, entry);
+  if (checksums.find(from.name))
+    read_tensor(path, from.name, placement.stored, {});  // compares the sum of the whole tensor
+  auto const found = tensor(path, from.name, placement.stored);
+  bool const in_order = placement.in_order();
+  std::vector<float> read(in_order ? 0 : out.size());
+  read_pieces(path, from.name, found, placement.pieces, in_order ? out : std::span<float>(read));
+  if (!in_order && !out.empty()) placement.for_each([&](std::size_t i, std::size_t k) { out[i] = read[k]; });
 }
 
 LOCKSTEP_COLD_INLINE void SafetensorsFile::read_pieces(std::string const& path, std::string const& name,
