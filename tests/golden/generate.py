@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json and pooling.json: PyTorch's
-results, in float64, for small inputs.
+rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json, pooling.json and
+activations.json: PyTorch's results, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -406,9 +406,23 @@ def pooling():
     yield pooled("small", F.avg_pool1d, (2, 2, 2), 3, 2, ceil_mode=True)
 
 
+def activations():
+    """Feed-forward parts with other activations than gelu."""
+    length, width, inner = 5, 6, 7
+    common = dict(lengths=[5, 1, 3], length=length)
+    for name, activate in ("gelu_tanh", lambda x: F.gelu(x, approximate="tanh")), ("silu", F.silu):
+        plain = fill(torch.nn.ModuleDict({"first": torch.nn.Linear(width, inner), "second": torch.nn.Linear(inner, width)}))
+        yield case("feed_forward_" + name, plain, lambda x: plain["second"](activate(plain["first"](x))),
+                   {"input": (3, length, width)}, **common)
+        gated = fill(torch.nn.ModuleDict({key: torch.nn.Linear(*size) for key, size in
+                                          {"gate": (width, inner), "up": (width, inner), "down": (inner, width)}.items()}))
+        yield case("gated_feed_forward_" + name, gated, lambda x: gated["down"](activate(gated["gate"](x)) * gated["up"](x)),
+                   {"input": (3, length, width)}, **common)
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -192,7 +192,14 @@ struct Gelu {
   void visit(auto&&) {}
 };
 
-/// Runs all cases of both files, with activations stored as T.
+/// Returns the activation that the name of a feed-forward part ends in.
+inline nn::Activation activation_of(std::string const& name) {
+  return name.ends_with("_gelu_tanh") ? nn::Activation::gelu_tanh
+         : name.ends_with("_silu")    ? nn::Activation::silu
+                                      : nn::Activation::gelu;
+}
+
+/// Runs all cases of these files, with activations stored as T.
 template <class T, class Place>
 void check_layers(Place& place) {
   using Layout = nn::SequenceLayout<typename Place::Space>;
@@ -217,10 +224,11 @@ void check_layers(Place& place) {
     } else if (name == "gelu") {
       check<T>(place, expected, gelu, Gelu{},
                [](auto& c, auto const&, auto const& x, Layout const&) { return nn::gelu(c, x[0]); });
-    } else if (name == "feed_forward") {
-      check<T>(place, expected, feed_forward, nn::FeedForward(width, inner), one);
-    } else if (name == "gated_feed_forward") {
-      check<T>(place, expected, feed_forward + linear, nn::GatedFeedForward({.width = width, .inner = inner}), one);
+    } else if (name.starts_with("feed_forward")) {
+      check<T>(place, expected, feed_forward, nn::FeedForward(width, inner, 0, activation_of(name)), one);
+    } else if (name.starts_with("gated_feed_forward")) {
+      check<T>(place, expected, feed_forward + linear,
+               nn::GatedFeedForward({.width = width, .inner = inner, .activation = activation_of(name)}), one);
     } else if (name == "attention" || name == "causal_attention") {
       check<T>(place, expected, attention,
                nn::MultiHeadAttention({.width = width, .heads = heads, .causal = name == "causal_attention"}), one);
@@ -259,11 +267,11 @@ void check_layers(Place& place) {
       FAIL("unknown layer");
     }
   };
-  for (auto const* const name : {"layers", "recurrent", "rotary"}) {
+  for (auto const* const name : {"layers", "recurrent", "rotary", "activations"}) {
     auto const file = load(name);
     for (auto const& expected : file.at("cases").array()) check_case(expected);
   }
-  CHECK(checked == 21);
+  CHECK(checked == 25);
 }
 
 }  // namespace golden

@@ -15,14 +15,14 @@
 // CASE input_of_batch: Lockstep: context.input takes a column of the batch
 // CASE layer_without_input: Lockstep: layers take an input behind the context, a Variable or a Sequence
 // CASE sequence_layer_without_input: Lockstep: layers take an input behind the context, a Variable or a Sequence
-// CASE fused_string: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE fused_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE fused_layer: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE feed_forward_string: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE feed_forward_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE encoder_string: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE encoder_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
-// CASE norm_function: Lockstep: a layer's activation is nn::Activation::gelu, relu or none
+// CASE fused_string: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE fused_function: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE fused_layer: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE feed_forward_string: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE feed_forward_function: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE encoder_string: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE encoder_function: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
+// CASE norm_function: Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none
 // CASE bias_flag: Lockstep: Linear takes nn::Bias::none in place of false
 // CASE softmax_without_context: Lockstep: layers, activations and losses take the context first
 // CASE sum_with_number: Lockstep: an activation is multiplied by a number by nn::scale(context, x, factor)

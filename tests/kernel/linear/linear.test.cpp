@@ -187,12 +187,19 @@ TEST_CASE("the fused activation equals the separate one") {
   auto const size = static_cast<Index>(h.size());
   std::vector<Index> const positions{5, 9};
   auto const mask = lockstep::kernel::DropoutMask::of(77, 0.25);
-  for (auto activation : {Activation::none, Activation::gelu, Activation::relu}) {
-    bool const gelu = activation == Activation::gelu;
+  for (auto activation :
+       {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::relu}) {
     std::vector<float> y(h.size()), slope(h.size()), expected(h.size()), expected_slope(h.size());
-    if (gelu)
-      lockstep::kernel::Elementwise<HostSpace>::forward<lockstep::kernel::Gelu, float>(
-          stream, view(h, size), view(expected, size), view(expected_slope, size));
+    auto const expect = [&]<class Rule>(Rule rule) {
+      lockstep::kernel::Elementwise<HostSpace>::forward<Rule, float>(stream, view(h, size), view(expected, size),
+                                                                     view(expected_slope, size), rule);
+    };
+    if (activation == Activation::gelu)
+      expect(lockstep::kernel::Gelu{});
+    else if (activation == Activation::gelu_tanh)
+      expect(lockstep::kernel::GeluTanh{});
+    else if (activation == Activation::silu)
+      expect(lockstep::kernel::Silu{});
     else if (activation == Activation::relu)
       lockstep::kernel::Elementwise<HostSpace>::forward<lockstep::kernel::Relu, float>(stream, view(h, size),
                                                                                        view(expected, size));

@@ -7,7 +7,9 @@
 #include <string>
 
 #include <lockstep/nn/elementwise/gelu.hpp>
+#include <lockstep/nn/elementwise/gelu_tanh.hpp>
 #include <lockstep/nn/elementwise/relu.hpp>
+#include <lockstep/nn/elementwise/silu.hpp>
 
 #include "nn/layer_check.hpp"
 
@@ -47,13 +49,17 @@ TEST_CASE("without a bias: gradients of input and weight, and no addition") {
 }
 
 TEST_CASE("a fused activation has exact gradients, and equals separate layers") {
-  for (auto activation : {nn::Activation::gelu, nn::Activation::relu}) {
+  for (auto activation :
+       {nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::silu, nn::Activation::relu}) {
     auto const fused = [=](auto& context, nn::Linear const& layer, auto const& x) {
       return layer.forward(context, x, activation);
     };
     auto const unfused = [=](auto& context, nn::Linear const& layer, auto const& x) {
       auto const h = layer.forward(context, x);
-      return activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
+      return activation == nn::Activation::gelu        ? nn::gelu(context, h)
+             : activation == nn::Activation::gelu_tanh ? nn::gelu_tanh(context, h)
+             : activation == nn::Activation::silu      ? nn::silu(context, h)
+                                                       : nn::relu(context, h);
     };
     for (auto [rows, length] : {std::pair<Index, Index>{0, 1}, {1, 1}, {3, 5}, {1, 33}}) {
       auto const result = check(nn::Linear(5, 3), 5, {.rows = rows, .length = length}, fused);

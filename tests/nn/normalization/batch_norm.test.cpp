@@ -296,7 +296,7 @@ TEST_CASE("invalid sizes are refused") {
   CHECK_THROWS_AS(nn::BatchNorm(0), ConfigError);
   CHECK_THROWS_AS(nn::BatchNorm(1, {.epsilon = 0}), ConfigError);
   CHECK_THROWS_WITH_AS(nn::BatchNorm(1, {.momentum = 1.5}), doctest::Contains("momentum in [0, 1]"), ConfigError);
-  CHECK_THROWS_WITH_AS(nn::BatchNorm(1, {.activation = nn::Activation::gelu}), doctest::Contains("activation gelu"),
+  CHECK_THROWS_WITH_AS(nn::BatchNorm(1, {.activation = nn::Activation::gelu}), doctest::Contains("activation gelu;"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(trial<float>(nn::BatchNorm(3), Extents<2>{4, 2}, alone).run(1),
                        "BatchNorm layer: the input is [4, 2] and the layer has 3 channels; the last extent must be 3",

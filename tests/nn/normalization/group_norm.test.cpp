@@ -108,6 +108,9 @@ TEST_CASE("invalid inputs are refused") {
   CHECK_THROWS_WITH_AS(nn::GroupNorm(3, 4),
                        "GroupNorm: 3 groups do not divide 4 channels; groups must be of equal size", ShapeError);
   CHECK_THROWS_AS(nn::GroupNorm(2, 4, {.activation = nn::Activation::gelu}), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::GroupNorm(2, 4, {.activation = nn::Activation::silu}),
+                       "GroupNorm: activation silu; only none and relu are fused with it: apply nn::silu after it",
+                       ConfigError);
   auto t = trial<float>(nn::GroupNorm(2, 6), Extents<3>{2, 3, 5}, alone);
   CHECK_THROWS_WITH_AS(
       t.run(1), "GroupNorm layer: the input is [2, 3, 5] and the layer has 6 channels; the last extent must be 6",

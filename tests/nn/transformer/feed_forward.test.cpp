@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/nn/transformer/feed_forward.hpp>
 
+#include <array>
+#include <cstddef>
+
 #include <doctest/doctest.h>
 
 #include <lockstep/nn/elementwise/gelu.hpp>
+#include <lockstep/nn/elementwise/gelu_tanh.hpp>
 #include <lockstep/nn/elementwise/relu.hpp>
+#include <lockstep/nn/elementwise/silu.hpp>
 
 #include "nn/layer_check.hpp"
 
 using namespace layer_check;
 
 namespace {
+constexpr std::array activations{nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::silu,
+                                 nn::Activation::relu};
+
 auto const apply = [](auto& context, nn::FeedForward const& layer, auto const& x) { return layer.forward(context, x); };
 
 /// The block from separate layers.
@@ -25,7 +33,10 @@ struct Parts {
 };
 auto const unfused = [](auto& context, Parts const& p, auto const& x) {
   auto const h = p.first.forward(context, x);
-  auto const activated = p.activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
+  auto const activated = p.activation == nn::Activation::gelu        ? nn::gelu(context, h)
+                         : p.activation == nn::Activation::gelu_tanh ? nn::gelu_tanh(context, h)
+                         : p.activation == nn::Activation::silu      ? nn::silu(context, h)
+                                                                     : nn::relu(context, h);
   return p.second.forward(context, p.dropout.forward(context, activated));
 };
 
@@ -34,7 +45,7 @@ auto const unfused = [](auto& context, Parts const& p, auto const& x) {
 TEST_CASE("gradients of input and parameters") {
   for (auto [rows, length] : {std::pair<Index, Index>{1, 1}, {3, 5}, {1, 33}}) {
     for (double dropout : {0.0, 0.25})
-      for (auto activation : {nn::Activation::gelu, nn::Activation::relu}) {
+      for (auto activation : activations) {
         nn::FeedForward const layer(5, 13, dropout, activation);
         auto const result = check(layer, 5, {.rows = rows, .length = length}, apply);
         CAPTURE(result.where);
@@ -45,9 +56,9 @@ TEST_CASE("gradients of input and parameters") {
 
 TEST_CASE("the fused layer equals its parts") {
   Batch const batch{.rows = 3, .length = 4};
-  for (int variant : {0, 1, 2, 3}) {
+  for (std::size_t variant = 0; variant < 2 * activations.size(); ++variant) {
     double const dropout = variant % 2 == 0 ? 0.0 : 0.5;
-    auto const activation = variant < 2 ? nn::Activation::gelu : nn::Activation::relu;
+    auto const activation = activations[variant / 2];
     auto const fused = run<double>(nn::FeedForward(9, 20, dropout, activation), 9, batch, apply, 1);
     auto const separate = run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9,
                                       batch, unfused, 1);

@@ -3,29 +3,38 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include <lockstep/nn/elementwise/gelu.hpp>
+#include <lockstep/nn/elementwise/gelu_tanh.hpp>
+#include <lockstep/nn/elementwise/silu.hpp>
 
 #include "nn/layer_check.hpp"
 
 using namespace layer_check;
 
 namespace {
+constexpr std::array activations{nn::Activation::gelu, nn::Activation::gelu_tanh, nn::Activation::silu};
+
 auto const apply = [](auto& context, nn::GatedFeedForward const& layer, auto const& x) {
   return layer.forward(context, x);
 };
 
-nn::GatedFeedForward make(Index width, Index inner, double dropout = 0, nn::Bias bias = nn::Bias::learned) {
-  return nn::GatedFeedForward({.width = width, .inner = inner, .dropout = dropout, .bias = bias});
+nn::GatedFeedForward make(Index width, Index inner, double dropout = 0, nn::Bias bias = nn::Bias::learned,
+                          nn::Activation activation = nn::Activation::gelu) {
+  return nn::GatedFeedForward(
+      {.width = width, .inner = inner, .dropout = dropout, .bias = bias, .activation = activation});
 }
 
 /// The block from separate layers.
 struct Parts {
   nn::Linear gate, up, down;
   nn::Dropout dropout;
+  nn::Activation activation;
   void visit(auto&& each) {
     each("gate", gate);
     each("up", up);
@@ -51,7 +60,11 @@ Tokens multiply(Context& context, Tokens const& x, Tokens const& y) {
   return x.with(z);
 }
 auto const unfused = [](auto& context, Parts const& p, auto const& x) {
-  auto const gate = p.dropout.forward(context, nn::gelu(context, p.gate.forward(context, x)));
+  auto const before = p.gate.forward(context, x);
+  auto const activated = p.activation == nn::Activation::gelu        ? nn::gelu(context, before)
+                         : p.activation == nn::Activation::gelu_tanh ? nn::gelu_tanh(context, before)
+                                                                     : nn::silu(context, before);
+  auto const gate = p.dropout.forward(context, activated);
   return p.down.forward(context, multiply(context, gate, p.up.forward(context, x)));
 };
 
@@ -61,19 +74,24 @@ TEST_CASE("gradients of input and parameters") {
   for (auto [rows, length] : {std::pair<Index, Index>{1, 1}, {3, 5}, {1, 33}}) {
     for (double dropout : {0.0, 0.25})
       for (auto bias : {nn::Bias::learned, nn::Bias::none}) {
-        auto const result = check(make(5, 13, dropout, bias), 5, {.rows = rows, .length = length}, apply);
-        CAPTURE(result.where);
-        CHECK(result.ok());
+        for (auto activation : activations) {
+          auto const result = check(make(5, 13, dropout, bias, activation), 5, {.rows = rows, .length = length}, apply);
+          CAPTURE(result.where);
+          CHECK(result.ok());
+        }
       }
   }
 }
 
 TEST_CASE("the fused layer equals its parts") {
   Batch const batch{.rows = 3, .length = 4};
-  for (double dropout : {0.0, 0.5}) {
-    auto const fused = run<double>(make(9, 20, dropout), 9, batch, apply, 1);
-    auto const separate = run<double>(
-        Parts{nn::Linear(9, 20), nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout)}, 9, batch, unfused, 1);
+  for (std::size_t variant = 0; variant < 2 * activations.size(); ++variant) {
+    double const dropout = variant % 2 == 0 ? 0.0 : 0.5;
+    auto const activation = activations[variant / 2];
+    auto const fused = run<double>(make(9, 20, dropout, nn::Bias::learned, activation), 9, batch, apply, 1);
+    auto const separate =
+        run<double>(Parts{nn::Linear(9, 20), nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9,
+                    batch, unfused, 1);
     CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
     REQUIRE(fused.gradients.size() == separate.gradients.size());
     // Equal terms, multiplied and added in another order.
@@ -117,4 +135,8 @@ TEST_CASE("invalid settings are refused") {
                   lockstep::ShapeError);
   CHECK_THROWS_AS(nn::GatedFeedForward({.width = 5, .inner = 0}), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::GatedFeedForward({.width = 5, .inner = 8, .dropout = 1}), lockstep::ConfigError);
+  CHECK_THROWS_WITH_AS(make(5, 8, 0, nn::Bias::none, nn::Activation::relu),
+                       doctest::Contains("GatedFeedForward: activation relu; the gates have gelu, gelu_tanh or silu"),
+                       lockstep::ConfigError);
+  CHECK_THROWS_AS(make(5, 8, 0, nn::Bias::none, nn::Activation::none), lockstep::ConfigError);
 }

@@ -9,7 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// layer and the activation multiplies by it. None by default.
 template <class Scalar, class Space>
 struct ActivationSlope {
-  TensorView<Scalar const, 2, Space> factors{};  ///< [as x], kept by the forward pass; gelu needs them
+  TensorView<Scalar const, 2, Space> factors{};  ///< [as x], kept by the forward pass, if keeps_slope(activation)
   Accumulate<Scalar> positive{0};  ///< without factors: slope of a positive x; other x have slope 0, as for relu
 
   /// Returns whether there is a slope.

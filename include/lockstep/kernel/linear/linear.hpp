@@ -39,9 +39,9 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
                       Matrix<Scalar> y);
 
-  /// Computes y = dropout(f(h)) for h = x weight^T + bias and the activation f while h is in cache. For gelu also
-  /// computes slope = dropout(f'(h)), unless slope is null. Other activations do not write the slope, because y
-  /// determines it, see ActivationSlope.
+  /// Computes y = dropout(f(h)) for h = x weight^T + bias and the activation f while h is in cache. If
+  /// keeps_slope(f), also computes slope = dropout(f'(h)), unless slope is null. Other activations do not write the
+  /// slope, because y determines it, see ActivationSlope.
   /// @shape y, slope [rows, outputs], overwritten
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
@@ -100,6 +100,10 @@ struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>
   static void forward(Stream stream, Matrix<Scalar const> x, Matrix<Scalar const> weight, Vector<Scalar const> bias,
                       Matrix<Scalar> y, detail::GemmEpilogue epilogue);
+
+  /// Computes y = f(h) for a rule f, and the slopes unless `slope` is null. h is in `slope`, or in y if it is null.
+  template <class Rule, class Scalar>
+  static void activate(Scalar* y, Scalar* slope, Index count);
 
   /// Drops the same elements of x and y, or only of x if y is null. One evaluation of the mask serves forward and
   /// backward.

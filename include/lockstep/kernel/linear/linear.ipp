@@ -15,19 +15,16 @@ LOCKSTEP_INLINE void Linear<HostSpace>::forward(Stream stream, Matrix<Scalar con
                                                 Vector<Scalar const> bias, Activation activation,
                                                 RowDropout<HostSpace> dropout, Matrix<Scalar> y, Matrix<Scalar> slope) {
   auto const width = y.extent[1];
-  bool const slopes = activation == Activation::gelu && slope.data;
+  bool const slopes = keeps_slope(activation) && slope.data;
   if (slopes) check_equal_shapes(y.extent, slope.extent);
   forward(stream, x, weight, bias, slopes ? slope : y, [&](Index first, Index rows, Index column, Index columns) {
     for (Index row = first; row < first + rows; ++row) {
       auto* const to = y.data + row * width + column;
       auto* const by = slopes ? slope.data + row * width + column : nullptr;
-      if (activation == Activation::relu) {
-        Elementwise<HostSpace>::apply<Relu>(to, to, columns);
-      } else if (by) {
-        Elementwise<HostSpace>::apply<Gelu>(by, to, by, columns);
-      } else if (activation == Activation::gelu) {
-        Elementwise<HostSpace>::apply<Gelu>(to, to, columns);
-      }
+      if (activation == Activation::relu) Elementwise<HostSpace>::apply<Relu>(to, to, columns);
+      if (activation == Activation::gelu) activate<Gelu>(to, by, columns);
+      if (activation == Activation::gelu_tanh) activate<GeluTanh>(to, by, columns);
+      if (activation == Activation::silu) activate<Silu>(to, by, columns);
       if (dropout.mask.active()) drop(dropout, row, width, column, columns, to, by);
     }
   });
@@ -205,6 +202,14 @@ LOCKSTEP_INLINE void Linear<HostSpace>::check_equal_shapes(Extents<2> layer, Ext
     return "Linear: the layer has the shape " + to_string(layer) + " and its activation's slope or input has " +
            to_string(activation) + "; the two must be equal";
   });
+}
+
+template <class Rule, class Scalar>
+LOCKSTEP_INLINE void Linear<HostSpace>::activate(Scalar* y, Scalar* slope, Index count) {
+  if (slope)
+    Elementwise<HostSpace>::apply<Rule>(slope, y, slope, count);
+  else
+    Elementwise<HostSpace>::apply<Rule>(y, y, count);
 }
 
 template <class Scalar>

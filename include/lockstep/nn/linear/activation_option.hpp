@@ -43,9 +43,10 @@ class ActivationOption {
  private:
   template <class Other>
   static void reject() {
-    static_assert(!std::is_same_v<Other, Other>,
-                  "Lockstep: a layer's activation is nn::Activation::gelu, relu or none, and no string, function or "
-                  "layer; call others on the layer's result: nn::silu(context, x)");
+    static_assert(
+        !std::is_same_v<Other, Other>,
+        "Lockstep: a layer's activation is nn::Activation::gelu, gelu_tanh, silu, relu or none, and no string, "
+        "function or layer; call others on the layer's result: nn::mish(context, x)");
   }
 
   Activation activation_;

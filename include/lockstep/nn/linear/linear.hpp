@@ -117,7 +117,7 @@ class Linear : detail::RejectedCalls<2> {
   }
 
   /// Returns activation(x weight^T + bias). Applies the activation while the matrix product is in cache: one pass less
-  /// than nn::gelu or nn::relu after the layer.
+  /// than nn::gelu and others after the layer.
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError if x has another width
   template <class Context>
@@ -135,8 +135,8 @@ class Linear : detail::RejectedCalls<2> {
     /// of the activation at each element
     kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope;
   };
-  /// Returns dropout(activation(x weight^T + bias)), for gelu or relu. For layers that fuse this layer with others and
-  /// register its backward.
+  /// Returns dropout(activation(x weight^T + bias)), for an activation other than none. For layers that fuse this layer
+  /// with others and register its backward.
   template <class Context>
   [[nodiscard]] Activated<Context> forward(Context& context, VariableOf<Context, 2> x, Activation activation,
                                            kernel::RowDropout<typename Context::Space> dropout) const;

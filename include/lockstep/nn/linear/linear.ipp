@@ -83,7 +83,7 @@ LOCKSTEP_INLINE Linear::Activated<Context> Linear::forward(Context& context, Var
   check(x.value.extent);
   Activated<Context> activated{context.template variable<2>({x.extent(0), outputs()}), {}};
   typename Context::template View<2> factors;
-  if (context.recording() && activation == Activation::gelu)
+  if (context.recording() && kernel::keeps_slope(activation))
     factors = context.template temporary<typename Context::Scalar>(activated.y.value.extent);
   Staging work(context);
   kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(

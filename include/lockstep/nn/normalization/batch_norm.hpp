@@ -23,7 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 struct BatchNormOptions {
   double epsilon = 1e-5;                           ///< added to the variance, above 0
   double momentum = 0.1;                           ///< weight of the new statistics in the running averages
-  ActivationOption activation = Activation::none;  ///< fused into the same pass; gelu is not supported
+  ActivationOption activation = Activation::none;  ///< fused into the same pass: none or relu
   /// Computes statistics over the rows of all ranks or devices, like PyTorch's SyncBatchNorm. Costs two small exchanges
   /// for each micro-batch.
   bool synchronized = false;
@@ -50,7 +50,8 @@ class BatchNorm : public detail::ChannelNorm {
  public:
   using ChannelNorm::forward;  // overload that rejects other arguments
 
-  /// @throws ConfigError unless channels is at least 1, epsilon above 0 and momentum in [0, 1], or for gelu
+  /// @throws ConfigError unless channels is at least 1, epsilon above 0 and momentum in [0, 1], or for an activation
+  /// other than none and relu
   explicit BatchNorm(Index channels, BatchNormOptions const& options = {})
       : ChannelNorm(channels),
         running_mean_{{channels}, Initializer::constant(0)},

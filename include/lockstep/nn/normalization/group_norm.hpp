@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Options of GroupNorm: epsilon and fused activation.
 struct GroupNormOptions {
   double epsilon = 1e-5;                           ///< added to the variance, above 0
-  ActivationOption activation = Activation::none;  ///< fused into the same pass; gelu is not supported
+  ActivationOption activation = Activation::none;  ///< fused into the same pass: none or relu
 };
 
 /// Group normalization: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are
@@ -34,8 +34,8 @@ class GroupNorm : public detail::ChannelNorm {
  public:
   using ChannelNorm::forward;  // overload that rejects other arguments
 
-  /// @throws ConfigError unless groups is at least 1 and epsilon above 0, or for gelu; ShapeError unless groups divides
-  /// channels
+  /// @throws ConfigError unless groups is at least 1 and epsilon above 0, or for an activation other than none and
+  /// relu; ShapeError unless groups divides channels
   GroupNorm(Index groups, Index channels, GroupNormOptions const& options = {})
       : ChannelNorm(channels), groups_(groups), options_(options) {
     expect<ConfigError>(groups >= 1 && channels >= 1 && options.epsilon > 0, [&] {

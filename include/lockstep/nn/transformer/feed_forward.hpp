@@ -28,7 +28,7 @@ class FeedForward : detail::RejectedSequenceCalls {
       : first_(checked(width, inner), inner), second_(inner, width), dropout_(dropout), activation_(activation) {
     expect<ConfigError>(activation != Activation::none, [] {
       return std::string(
-          "FeedForward: activation none; without an activation both maps are a single linear map: use gelu or relu");
+          "FeedForward: activation none; without an activation both maps are a single linear map: use another");
     });
   }
 

@@ -21,7 +21,7 @@ LOCKSTEP_INLINE SequenceOf<Context> GatedFeedForward::forward(Context& context, 
     auto const from = work.read(input.value);
     auto const gates = work.write(gate), slopes = work.write(slope);
     kernel::Linear<typename Context::Space>::template forward<Operand>(context.stream(), from, gate_.weight(work),
-                                                                       gate_.bias(work), Activation::gelu,
+                                                                       gate_.bias(work), activation_,
                                                                        dropout_.mask(context, x.layout), gates, slopes);
     Gated::template forward<Operand>(context.stream(), from, up_.weight(work), up_.bias(work), gates, slopes,
                                      work.write(hidden.value));

@@ -29,14 +29,25 @@ inline constexpr int activated_in_flight = 2;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
+/// Returns the rule of an activation that keeps its slope.
+template <Activation activation>
+[[nodiscard]] __device__ auto rule_of() noexcept {
+  if constexpr (activation == Activation::gelu)
+    return DeviceGelu{};
+  else if constexpr (activation == Activation::gelu_tanh)
+    return GeluTanh{};
+  else
+    return Silu{};
+}
+
 /// The activation of one group of channels, and its dropout. `keeps(j)` tells whether element j is kept.
 template <Activation activation, bool drops, std::size_t count, class Sum, class Keeps>
 __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, Keeps const& keeps) noexcept {
   LOCKSTEP_UNROLL
   for (int j = 0; j < static_cast<int>(count); ++j) {
     Sum const h = values[j];
-    if constexpr (activation == Activation::gelu) {
-      auto const [value, derivative] = DeviceGelu{}.at(h);
+    if constexpr (keeps_slope(activation)) {
+      auto const [value, derivative] = rule_of<activation>().at(h);
       values[j] = value;
       slopes[j] = derivative;
     } else if constexpr (activation == Activation::relu) {
@@ -45,7 +56,7 @@ __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, 
     if constexpr (drops) {
       Sum const factor = keeps(j) ? scale : Sum{0};
       values[j] = rounded_product(values[j], factor);
-      if constexpr (activation == Activation::gelu) slopes[j] = rounded_product(slopes[j], factor);
+      if constexpr (keeps_slope(activation)) slopes[j] = rounded_product(slopes[j], factor);
     }
   }
 }
@@ -114,7 +125,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
           activate<activation, drops>(
               values, slopes, scale, [&](int j) { return mask.keeps(bits[std::size_t(i)], static_cast<unsigned>(j)); });
           put_whole(values, y + row * width + at);
-          if (activation == Activation::gelu && slope) put_whole(slopes, slope + row * width + at);
+          if (keeps_slope(activation) && slope) put_whole(slopes, slope + row * width + at);
         }
     } else {
       MaskBits bits(mask, position);
@@ -126,7 +137,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
           access.load_as(from, values);
           activate<activation, drops>(values, slopes, scale, [&](int j) { return bits.keeps(element + at + j); });
           access.put(values, y + row * width);
-          if (activation == Activation::gelu && slope) access.put(slopes, slope + row * width);
+          if (keeps_slope(activation) && slope) access.put(slopes, slope + row * width);
         }
     }
   }
@@ -144,9 +155,11 @@ void queue_activation(memory::Stream<CudaSpace> stream, Activation activation, R
     dim3 const blocks(static_cast<unsigned>((width + together - 1) / together),
                       static_cast<unsigned>(std::min(max_blocks, (rows + warps_per_block - 1) / warps_per_block)));
     launch_grid("kernel::Linear::forward", stream, blocks, threads_per_block,
-                activation == Activation::gelu   ? activate_rows<Scalar, Activation::gelu, drops>
-                : activation == Activation::relu ? activate_rows<Scalar, Activation::relu, drops>
-                                                 : activate_rows<Scalar, Activation::none, drops>,
+                activation == Activation::gelu        ? activate_rows<Scalar, Activation::gelu, drops>
+                : activation == Activation::gelu_tanh ? activate_rows<Scalar, Activation::gelu_tanh, drops>
+                : activation == Activation::silu      ? activate_rows<Scalar, Activation::silu, drops>
+                : activation == Activation::relu      ? activate_rows<Scalar, Activation::relu, drops>
+                                                      : activate_rows<Scalar, Activation::none, drops>,
                 dropout, static_cast<Accumulate<Scalar>>(drops ? dropout.mask.scale() : 1), rows, width, y, slope);
   };
   if (dropout.mask.active())

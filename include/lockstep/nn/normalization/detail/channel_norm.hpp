@@ -30,10 +30,14 @@ class ChannelNorm : RejectedCalls<2> {
   explicit ChannelNorm(Index channels)
       : weight_{{channels}, Initializer::constant(1)}, bias_{{channels}, Initializer::constant(0)} {}
 
-  /// @throws ConfigError for gelu
+  /// @throws ConfigError for an activation other than none and relu
   static void check_activation(char const* layer, kernel::Activation activation) {
-    expect<ConfigError>(activation != kernel::Activation::gelu, [&] {
-      return std::string(layer) + ": activation gelu; only none and relu are fused with it: apply nn::gelu after it";
+    expect<ConfigError>(!kernel::keeps_slope(activation), [&] {
+      std::string const name = activation == kernel::Activation::gelu        ? "gelu"
+                               : activation == kernel::Activation::gelu_tanh ? "gelu_tanh"
+                                                                             : "silu";
+      return std::string(layer) + ": activation " + name + "; only none and relu are fused with it: apply nn::" + name +
+             " after it";
     });
   }
   /// @throws ShapeError unless the last extent of x is the number of channels
