@@ -36,6 +36,7 @@
 #include <lockstep/kernel/normalization/log_softmax.cuh>
 #include <lockstep/kernel/normalization/rms_norm.cuh>
 #include <lockstep/kernel/normalization/softmax.cuh>
+#include <lockstep/kernel/optimizer/layerwise_step.cuh>
 #include <lockstep/kernel/optimizer/optimizer_step.cuh>
 #include <lockstep/kernel/pooling/pooling.cuh>
 #include <lockstep/kernel/pooling/spatial_pooling.cuh>

@@ -135,6 +135,7 @@
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/normalization/rms_norm.hpp>
 #include <lockstep/kernel/normalization/softmax.hpp>
+#include <lockstep/kernel/optimizer/layerwise_step.hpp>
 #include <lockstep/kernel/optimizer/optimizer_step.hpp>
 #include <lockstep/kernel/pooling/pooling.hpp>
 #include <lockstep/kernel/pooling/spatial_pooling.hpp>
@@ -265,14 +266,17 @@
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
 #include <lockstep/nn/transformer/transformer_encoder_layer.hpp>
 
+#include <lockstep/optim/adagrad.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/deprecated.hpp>
 #include <lockstep/optim/global_norm.hpp>
+#include <lockstep/optim/lamb.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/nadam.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/plateau.hpp>
 #include <lockstep/optim/rate_rule.hpp>

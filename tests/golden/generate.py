@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json, pooling.json and
-activations.json: PyTorch's results, in float64, for small inputs.
+rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json, pooling.json,
+activations.json, adagrad_nadam.json and lamb.json: PyTorch's results, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -244,8 +244,8 @@ def spaces():
     yield space_case("average_pool", torch.nn.Identity(), lambda x: F.avg_pool2d(x, 2), (2, 2, 5, 4))
 
 
-def steps_of(makers):
-    count, steps = 6, 4
+def steps_of(makers, steps=4):
+    count = 6
     for name, make in makers.items():
         values = draw(count)
         parameter = torch.nn.Parameter(values.clone())
@@ -420,9 +420,47 @@ def activations():
                    {"input": (3, length, width)}, **common)
 
 
+def adagrad_nadam():
+    return steps_of({
+        "adagrad": lambda p: torch.optim.Adagrad(p),
+        "adagrad settings": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.01,
+                                                          initial_accumulator_value=0.5),
+        "nadam": lambda p: torch.optim.NAdam(p),
+        "nadam coupled": lambda p: torch.optim.NAdam(p, lr=0.01, weight_decay=0.01, momentum_decay=0.1),
+        "nadam decoupled": lambda p: torch.optim.NAdam(p, lr=0.01, weight_decay=0.01, decoupled_weight_decay=True),
+    }, steps=20)
+
+
+class LAMB(torch.optim.Optimizer):
+    """Algorithm 2 of You and others, arXiv:1904.00962v5, with phi(z) = z. PyTorch has no LAMB."""
+
+    def __init__(self, parameters, **options):
+        super().__init__(parameters, dict(lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=0.01) | options)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for x in group["params"]:
+                state = self.state[x]
+                if not state:
+                    state.update(t=0, m=torch.zeros_like(x), v=torch.zeros_like(x))
+                state["t"] += 1
+                state["m"] = group["beta1"] * state["m"] + (1 - group["beta1"]) * x.grad
+                state["v"] = group["beta2"] * state["v"] + (1 - group["beta2"]) * x.grad**2
+                m = state["m"] / (1 - group["beta1"] ** state["t"])
+                v = state["v"] / (1 - group["beta2"] ** state["t"])
+                update = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * x
+                x -= group["lr"] * x.norm() / update.norm() * update
+
+
+def lamb():
+    return steps_of({"lamb": lambda p: LAMB(p, lr=0.02), "lamb settings": lambda p: LAMB(p, lr=0.05, beta1=0.8,
+                                                                                        weight_decay=0.1)}, steps=20)
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations, adagrad_nadam, lamb:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 #include <lockstep/core/thread_pool.hpp>
+#include <lockstep/optim/adagrad.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/lamb.hpp>
+#include <lockstep/optim/nadam.hpp>
 #include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
@@ -17,7 +20,7 @@ using namespace lockstep;
 namespace {
 
 template <class T, class Optimizer>
-void check(Optimizer const& optimizer, json::Value const& expected) {
+void check(Optimizer const& optimizer, json::Value const& expected, std::size_t count = 4) {
   ThreadPool pool(1);
   auto values = golden::numbers<T>(expected.at("values"));
   std::array<std::vector<T>, Optimizer::states> states;
@@ -27,7 +30,7 @@ void check(Optimizer const& optimizer, json::Value const& expected) {
     pointers[i] = states[i].data();
   }
   auto const& steps = expected.at("after").array();
-  REQUIRE(steps.size() == 4);
+  REQUIRE(steps.size() == count);
   for (std::size_t step = 0; step < steps.size(); ++step) {
     auto const gradients = golden::numbers<T>(expected.at("gradients").at(step));
     optim::StepScalars<HostSpace> const scalars{.step = static_cast<double>(step + 1),
@@ -41,7 +44,9 @@ void check(Optimizer const& optimizer, json::Value const& expected) {
     // A step changes a value by at most 0.1 times 4: momentum adds up gradients of at most 1. RMSprop has a rate of
     // 0.01 and a quotient of at most 10, the root of 1 / (1 - alpha), or of 4 times 3.2 with momentum. A step has 24
     // roundings of that and 4 of the value, which is at most 2: tests/optim/adamw.test.cpp has the derivation. Adam
-    // divides by a root with an equal number of roundings, so a small gradient loses no digits.
+    // divides by a root with an equal number of roundings, so a small gradient loses no digits. Adagrad and NAdam
+    // change a value by at most their rate, 0.1, times 4, and LAMB by at most its rate, 0.05, times the norm of 6
+    // values, below 5.
     double const bound = static_cast<double>(step + 1) * (24 * 0.4 + 4 * 2);
     CHECK(golden::difference(values.data(), golden::numbers<double>(steps[step])) <= bound);
   }
@@ -73,6 +78,45 @@ TEST_CASE_TEMPLATE("four steps of RMSprop equal PyTorch's", T, double, float) {
     optim::RMSprop rmsprop{.weight_decay = 0.01};
     if (expected.at("name").string() == "rmsprop momentum") rmsprop.alpha = rmsprop.momentum = 0.9;
     check<T>(rmsprop, expected), ++checked;
+  }
+  CHECK(checked == 2);
+}
+
+TEST_CASE_TEMPLATE("twenty steps of Adagrad and NAdam equal PyTorch's", T, double, float) {
+  auto const file = golden::load("adagrad_nadam");
+  int checked = 0;
+  auto const compare = [&](auto const& optimizer, json::Value const& expected) {
+    check<T>(optimizer, expected, 20);
+    ++checked;
+  };
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    using Decay = optim::NAdam::WeightDecay;
+    if (name == "adagrad") compare(optim::Adagrad{}, expected);
+    if (name == "adagrad settings")
+      compare(
+          optim::Adagrad{
+              .learning_rate = 0.1, .learning_rate_decay = 0.1, .initial_accumulator_value = 0.5, .weight_decay = 0.01},
+          expected);
+    if (name == "nadam") compare(optim::NAdam{}, expected);
+    if (name == "nadam coupled")
+      compare(optim::NAdam{.learning_rate = 0.01, .weight_decay = 0.01, .momentum_decay = 0.1}, expected);
+    if (name == "nadam decoupled")
+      compare(optim::NAdam{.learning_rate = 0.01, .weight_decay = 0.01, .kind = Decay::decoupled}, expected);
+  }
+  CHECK(checked == 5);
+}
+
+TEST_CASE_TEMPLATE("twenty steps of LAMB equal the paper's algorithm", T, double, float) {
+  auto const file = golden::load("lamb");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    auto const lamb = name == "lamb" ? optim::LAMB{.learning_rate = 0.02}
+                                     : optim::LAMB{.learning_rate = 0.05, .beta1 = 0.8, .weight_decay = 0.1};
+    check<T>(lamb, expected, 20), ++checked;
   }
   CHECK(checked == 2);
 }

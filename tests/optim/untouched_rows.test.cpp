@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <optim/arena.hpp>
+#include <lockstep/optim/adagrad.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/nadam.hpp>
 #include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
@@ -54,4 +56,6 @@ TEST_CASE("untouched rows step with a zero gradient by default, or stay unchange
   check(optim::SGD{.momentum = 0.9});
   check(optim::SGD{.weight_decay = 0.1});
   check(optim::RMSprop{.momentum = 0.9});
+  check(optim::Adagrad{.weight_decay = 0.1});
+  check(optim::NAdam{});
 }

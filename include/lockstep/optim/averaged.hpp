@@ -31,6 +31,9 @@ struct Averaged : Base {
   explicit Averaged(Base optimizer, double decay_of_average = 0.999)
       : Base(std::move(optimizer)), decay(decay_of_average) {}
 
+  static_assert(!steps_whole_parameters<Base>(),
+                "Lockstep: optim::Averaged updates blocks of parameters, and this optimizer, such as LAMB, needs whole "
+                "ones; average the parameters by trainer.copy_parameters with a share");
   static constexpr int states = Base::states + 1;  ///< those of the optimizer, then x - a
   static constexpr bool averages = true;           ///< evaluations use the average
 

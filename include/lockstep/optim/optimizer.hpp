@@ -90,4 +90,19 @@ template <class Candidate>
   }
 }
 
+/// Returns whether the optimizer's step takes slices of one whole parameter each, by `whole_parameters`; false by
+/// default.
+template <class Candidate>
+[[nodiscard]] consteval bool steps_whole_parameters() {
+  if constexpr (requires { typename std::bool_constant<Candidate::whole_parameters>; }) {
+    return Candidate::whole_parameters;
+  } else {
+    static_assert(
+        !requires(Candidate const& optimizer) { optimizer.whole_parameters; },
+        "Lockstep: an optimizer's whole_parameters is `static constexpr bool whole_parameters = true`; "
+        "see docs/reference/optimizer.md");
+    return false;
+  }
+}
+
 }}}  // namespace lockstep::optim

@@ -42,6 +42,8 @@
 // CASE describe_not_const: Lockstep: an optimizer's describe(auto&& each) is const
 // CASE check_not_const: Lockstep: an optimizer's check() is const
 // CASE touched_rows_not_static: Lockstep: an optimizer's takes_touched_rows is `static constexpr bool
+// CASE whole_parameters_not_static: Lockstep: an optimizer's whole_parameters is `static constexpr bool
+// CASE average_of_whole_parameters: Lockstep: optim::Averaged updates blocks of parameters, and this optimizer
 // CASE rates_of_number: Lockstep: an optimizer's `decays` and `rates` are functions of a parameter's name and shape
 // CASE rates_of_name: Lockstep: an optimizer's `decays` and `rates` are functions of a parameter's name and shape
 // CASE decays_of_number: Lockstep: an optimizer's `decays` is an optim::DecayRule, and its `rates` an optim::RateRule
@@ -265,6 +267,11 @@ struct Descent {
 #else
   static constexpr bool takes_touched_rows = false;
 #endif
+#if defined(CASE_whole_parameters_not_static)
+  bool whole_parameters = true;
+#elif defined(CASE_average_of_whole_parameters)
+  static constexpr bool whole_parameters = true;
+#endif
 
 #if defined(CASE_optimizer_name)
   std::string name() const { return "Descent"; }
@@ -326,7 +333,11 @@ struct Score {
 
 void train() {
   ls::data::DataLoader loader{ls::data::Transform{Readings{}, Warmer{}}, Sampler{}, Collate{}, {.batch_size = 2}};
+#if defined(CASE_average_of_whole_parameters)
+  ls::Trainer trainer{Model{}, ls::optim::Averaged{Descent{}}, ls::parallel::SingleDevice{}};
+#else
   ls::Trainer trainer{Model{}, Descent{}, ls::parallel::SingleDevice{}};
+#endif
 #if defined(CASE_metric_without_add) || defined(CASE_add_of_prediction) || defined(CASE_metric_name_string) || \
     defined(CASE_direction_not_static) || defined(CASE_samples_alone)
   trainer.fit(loader, ls::train::Evaluation{loader, Score{}}, {.epochs = 1});

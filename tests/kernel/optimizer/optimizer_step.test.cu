@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/kernel/optimizer/optimizer_step.cuh>
+#include <lockstep/optim/adagrad.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/nadam.hpp>
 #include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
 
@@ -94,6 +96,9 @@ TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, within rounding", T,
   compare<T>(optim::AdamW{});
   compare<T>(optim::RMSprop{.weight_decay = 0.1});
   compare<T>(optim::RMSprop{.momentum = 0.9});
+  compare<T>(optim::Adagrad{.initial_accumulator_value = 0.1, .weight_decay = 0.1});
+  compare<T>(optim::NAdam{.weight_decay = 0.1});
+  compare<T>(optim::NAdam{.weight_decay = 0.1, .kind = optim::NAdam::WeightDecay::decoupled});
   compare<T>(optim::Averaged{optim::SGD{.momentum = 0.9, .weight_decay = 0.1}, 0.5});
 }
 

@@ -13,6 +13,7 @@
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/lamb.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
@@ -172,6 +173,18 @@ TEST_CASE("a sharded optimizer gives the bits of a whole one, for tables and den
   compare_sharded(optim::Adam{.weight_decay = 0.1, .decays = optim::DecayRule::matrices});
   compare_sharded(optim::AdamW{.weight_decay = 0.1, .untouched_rows = optim::UntouchedRows::skip});
   compare_sharded(SignDescent{});
+}
+
+TEST_CASE("an optimizer of whole parameters gives equal bits under any policy, and refuses to be sharded") {
+  optim::LAMB const optimizer{.learning_rate = 0.01, .weight_decay = 0.1};
+  constexpr Index rows = 65;
+  for (int shards : {1, 2, 3, 4})
+    for (double clip_norm : {0.0, 0.5}) compare(optimizer, rows, clip_norm, shards, steps_over(rows, shards));
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(ddp(2, optimizer, {rows, nn::GradientForm::by_rows, 0}, steps_over(rows, 2), 0, true)),
+      doctest::Contains("shard_optimizer divides parameters between ranks, and the optimizer LAMB "
+                        "needs whole ones; leave it out"),
+      ConfigError);
 }
 
 TEST_CASE("on a 16-bit wire, too, for any number of ranks, row-sparse gradients have the bits of dense ones") {

@@ -12,6 +12,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/engine/self_communicator.hpp>
+#include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
@@ -112,7 +113,8 @@ struct DistributedDataParallel {
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena; may be empty on other ranks than 0
     /// @throws CollectiveMismatch if a rank has other parameters, activations, buckets, backend, build or instructions,
-    /// with the rank and both values; ConfigError for a wire format that does not fit
+    /// with the rank and both values; ConfigError for a wire format that does not fit, or for shard_optimizer with an
+    /// optimizer that needs whole parameters
     template <class Policy>
     [[gnu::cold]] Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
                           std::span<float const> values)
@@ -468,6 +470,11 @@ struct DistributedDataParallel {
     /// Returns the communicator after a check that all ranks use it in the same way.
     template <class Policy>
     static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
+      if constexpr (optim::steps_whole_parameters<Optimizer>())
+        expect<ConfigError>(!policy.shard_optimizer || policy.communicator.size() == 1, [] {
+          return "DistributedDataParallel: shard_optimizer divides parameters between ranks, and the optimizer " +
+                 optim::name_of<Optimizer>() + " needs whole ones; leave it out, or use another optimizer";
+        });
       auto agreement = detail::common_agreement<Model>(layout, Space::name, policy.bucket_bytes);
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
       agreement.add("shards of a micro-step", Index{policy.all_shards()});

@@ -74,7 +74,8 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
   using Moments::make_scalars_;
   using Moments::parts_;
 
-  /// Elements [begin, end) of the arena that one call can update: of one parameter group, and dense or of one table.
+  /// Elements [begin, end) of the arena that one call can update: of one parameter group, dense or of one table, and of
+  /// one parameter if the optimizer needs whole ones.
   struct Range {
     Index begin = 0, end = 0;
     double rate = 1;
@@ -92,7 +93,7 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
       auto const decays = optim::decay_of(optimizer, entry);
       auto const rate = optim::rate_of(optimizer, entry);
       bool const is_table = !tables.empty() && tables[0].offset == entry.offset && entry.size > 0;
-      if (is_table || decays != range.decays || rate != range.rate) {
+      if (is_table || optim::steps_whole_parameters<Optimizer>() || decays != range.decays || rate != range.rate) {
         if (range.begin < range.end) f(std::as_const(range));
         range = {entry.offset, entry.offset, rate, decays, {}};
       }
