@@ -138,6 +138,7 @@
 #include <lockstep/kernel/optimizer/layerwise_step.hpp>
 #include <lockstep/kernel/optimizer/optimizer_step.hpp>
 #include <lockstep/kernel/pooling/pooling.hpp>
+#include <lockstep/kernel/pooling/pooling_shape.hpp>
 #include <lockstep/kernel/pooling/spatial_pooling.hpp>
 #include <lockstep/kernel/random/dropout.hpp>
 #include <lockstep/kernel/random/sample_dropout.hpp>

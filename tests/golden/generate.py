@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
 rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json, pooling.json,
-activations.json, adagrad_nadam.json and lamb.json: PyTorch's results, in float64, for small inputs.
+activations.json, adagrad_nadam.json, adaptive_pooling.json and lamb.json: PyTorch's results, in float64, for small
+inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
@@ -431,6 +432,14 @@ def adagrad_nadam():
     }, steps=20)
 
 
+def adaptive_pooling():
+    """Pooling into windows of unequal widths."""
+    for kind, pool in ("average", "avg"), ("max", "max"):
+        for dims, extent, windows in (1, (8,), (3,)), (2, (10, 5), (7, 4)), (3, (3, 4, 5), (2, 1, 6)):
+            module = getattr(F, f"adaptive_{pool}_pool{dims}d")
+            yield space_case(f"{kind}_{dims}d", torch.nn.Identity(), lambda x: module(x, windows), (2, 2, *extent))
+
+
 class LAMB(torch.optim.Optimizer):
     """Algorithm 2 of You and others, arXiv:1904.00962v5, with phi(z) = z. PyTorch has no LAMB."""
 
@@ -460,7 +469,7 @@ def lamb():
 
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations, adagrad_nadam, lamb:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations, adagrad_nadam, adaptive_pooling, lamb:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -163,6 +163,24 @@ TEST_CASE_TEMPLATE("pooling with ceil_mode, or without counting padding, and its
   CHECK(checked == 5);
 }
 
+// A mean of at most 12 numbers, and a gradient of at most 8 windows, each a quotient.
+TEST_CASE_TEMPLATE("adaptive pooling and its gradients equal PyTorch's", T, double, float, bfloat16) {
+  auto const file = golden::load("adaptive_pooling");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    if (name == "average_1d") check<T, 3>(expected, 2 * 12, nn::AdaptiveAvgPool1d(3));
+    if (name == "average_2d") check<T, 4>(expected, 2 * 12, nn::AdaptiveAvgPool2d({7, 4}));
+    if (name == "average_3d") check<T, 5>(expected, 2 * 24, nn::AdaptiveAvgPool3d({2, 1, 6}));
+    if (name == "max_1d") check<T, 3>(expected, 8, nn::AdaptiveMaxPool1d(3));
+    if (name == "max_2d") check<T, 4>(expected, 8, nn::AdaptiveMaxPool2d({7, 4}));
+    if (name == "max_3d") check<T, 5>(expected, 8, nn::AdaptiveMaxPool3d({2, 1, 6}));
+  }
+  CHECK(checked == 6);
+}
+
 // The longest sum is a weight's gradient, over at most 40 places with a product each, or a bias's, over 60.
 TEST_CASE_TEMPLATE("grouped, dilated, causal and transposed convolutions and their gradients equal PyTorch's", T,
                    double, float, bfloat16) {

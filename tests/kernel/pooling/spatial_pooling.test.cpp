@@ -13,6 +13,7 @@
 
 using namespace lockstep;
 using kernel::ConvolutionShape;
+using kernel::PoolingShape;
 using lockstep_test::view;
 using Kernel = kernel::SpatialPooling<HostSpace>;
 
@@ -23,7 +24,7 @@ struct Pooled {
   std::vector<double> y, dx;
   std::vector<std::int32_t> argmax;
 };
-Pooled largest(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
+Pooled largest(PoolingShape const& s, std::vector<double> const& x, double before, Write write) {
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
   auto const size = static_cast<std::size_t>(s.rows * s.output_positions() * s.inputs);
@@ -36,7 +37,7 @@ Pooled largest(ConvolutionShape const& s, std::vector<double> const& x, double b
                                view(p.dx, x.size()), write);
   return p;
 }
-Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write,
+Pooled average(PoolingShape const& s, std::vector<double> const& x, double before, Write write,
                kernel::PoolingDivisor divisor = kernel::PoolingDivisor::padded) {
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
@@ -48,7 +49,7 @@ Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double b
   Kernel::average_backward<double>(stream, s, view(std::as_const(dy), size), view(p.dx, x.size()), write, divisor);
   return p;
 }
-Pooled window_means(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
+Pooled window_means(PoolingShape const& s, std::vector<double> const& x, double before, Write write) {
   return average(s, x, before, write);
 }
 using Numbers = std::vector<double>;
@@ -148,19 +149,52 @@ TEST_CASE("averages divide by the positions within x, or within x and its paddin
   CHECK(elements.dx == Numbers{1.5, 1 + 1 / 2. + 2 / 3., 1 + 2 / 3., 1 + 2 / 3. + 3});
 }
 
+TEST_CASE("adaptive windows begin and end at rounded fractions of the extent") {
+  // Windows of 5 numbers: 3 windows have the positions 0 1, 1 2 3, 3 4, and 7 have 0, 0 1, 1 2, 2, 2 3, 3 4, 4.
+  auto const windows = [](Index count) {
+    PoolingShape s = ConvolutionShape{.rows = 1, .inputs = 1, .extent = {1, 1, 5}};
+    s.set_adaptive(2, count);
+    return s;
+  };
+  Numbers const x{4, 6, 10, 2, 8};
+  auto const three = average(windows(3), x, not_a_number, Write::overwrite);
+  CHECK(three.y == Numbers{5, 18 / 3., 5});
+  CHECK(three.dx == Numbers{1 / 2., 1 / 2. + 2 / 3., 2 / 3., 2 / 3. + 3 / 2., 3 / 2.});
+  auto const seven = largest(windows(7), x, 1, Write::add);
+  CHECK(seven.y == Numbers{4, 6, 10, 10, 10, 8, 8});
+  CHECK(seven.argmax == std::vector<std::int32_t>{0, 1, 2, 2, 2, 4, 4});
+  CHECK(seven.dx == Numbers{1 + 1, 1 + 2, 1 + 3 + 4 + 5, 1, 1 + 6 + 7});
+  CHECK(average(windows(5), x, 0, Write::overwrite).y == x);
+  CHECK(average(windows(1), x, 0, Write::overwrite).y == Numbers{6});
+}
+
+TEST_CASE("adaptive windows of an empty input are refused") {
+  PoolingShape s = ConvolutionShape{.rows = 1, .inputs = 1, .extent = {1, 1, 0}};
+  s.set_adaptive(2, 3);
+  CHECK_THROWS_WITH_AS(average(s, {}, 0, Write::overwrite),
+                       "adaptive pooling: x has extent [1, 1, 0] and [0, 0, 3] windows; both must be at least 1",
+                       ShapeError);
+  s.rows = 0;
+  CHECK(average(s, {}, 0, Write::overwrite).y.empty());
+}
+
 TEST_CASE("sizes that disagree are refused") {
-  CHECK_THROWS_WITH_AS(largest({.rows = 1, .inputs = 1, .extent = {1, 1, 0}, .kernel = {1, 1, 2}, .padding = {0, 0, 1}},
-                               {}, 0, Write::overwrite),
-                       doctest::Contains("the output must not be empty"),
-                       ShapeError);  // a window inside the padding
+  CHECK_THROWS_WITH_AS(
+      largest(ConvolutionShape{.rows = 1, .inputs = 1, .extent = {1, 1, 0}, .kernel = {1, 1, 2}, .padding = {0, 0, 1}},
+              {}, 0, Write::overwrite),
+      doctest::Contains("the output must not be empty"),
+      ShapeError);  // a window inside the padding
   for (auto const pool : {&largest, &window_means}) {
     CHECK_THROWS_WITH_AS(
-        pool({.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .padding_after = {0, 0, 2}},
-             {1, 2, 3, 4}, 0, Write::overwrite),
+        pool(
+            ConvolutionShape{
+                .rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .padding_after = {0, 0, 2}},
+            {1, 2, 3, 4}, 0, Write::overwrite),
         doctest::Contains("no window may begin after x"), ShapeError);
-    CHECK_THROWS_WITH_AS(pool({.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .dilation = {1, 1, 2}},
-                              {1, 2, 3, 4}, 0, Write::overwrite),
-                         "pooling: the window has dilation [1, 1, 2]; windows have adjacent positions", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        pool(ConvolutionShape{.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .dilation = {1, 1, 2}},
+             {1, 2, 3, 4}, 0, Write::overwrite),
+        "pooling: the window has dilation [1, 1, 2]; windows have adjacent positions", ShapeError);
   }
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};
   CHECK_THROWS_WITH_AS(average(s, {1, 2, 3, 4}, 0, Write::add),

@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <limits>
+#include <tuple>
+#include <vector>
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
@@ -11,14 +14,15 @@
 
 using namespace lockstep;
 using kernel::ConvolutionShape;
+using kernel::PoolingShape;
 using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
 namespace {
 
-std::vector<ConvolutionShape> shapes() {
-  return {
+std::vector<PoolingShape> shapes() {
+  std::vector<ConvolutionShape> const windows{
       {.rows = 0, .inputs = 3, .extent = {1, 4, 4}, .kernel = {1, 2, 2}, .stride = {1, 2, 2}},
       {.rows = 0, .inputs = 3, .extent = {1, 1, 0}, .kernel = {1, 1, 2}},
       {.rows = 2, .inputs = 1, .extent = {1, 1, 1}},
@@ -32,6 +36,17 @@ std::vector<ConvolutionShape> shapes() {
        .padding = {1, 1, 0},
        .padding_after = {1, 2, 0}},
       {.rows = 3, .inputs = 4, .extent = {1, 9, 8}, .kernel = {1, 2, 3}, .stride = {1, 3, 4}}};
+  std::vector<PoolingShape> out(windows.begin(), windows.end());
+  for (auto const& [rows, extent, adaptive] : {std::tuple<Index, Extents<3>, Extents<3>>{2, {1, 10, 10}, {0, 7, 7}},
+                                               {1, {3, 4, 5}, {2, 6, 5}},
+                                               {3, {1, 1, 9}, {0, 0, 1}},
+                                               {0, {1, 1, 0}, {0, 0, 2}}}) {
+    PoolingShape shape = ConvolutionShape{.rows = rows, .inputs = 3, .extent = extent};
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      if (adaptive[axis] > 0) shape.set_adaptive(axis, adaptive[axis]);
+    out.push_back(shape);
+  }
+  return out;
 }
 
 }  // namespace

@@ -113,6 +113,39 @@ TEST_CASE("ceil_mode adds a last window that begins within the input, also for a
   CHECK_THROWS_AS(results({.kernel = 4, .stride = 2}, 1), ShapeError);
 }
 
+TEST_CASE("gradients of adaptive pooling") {
+  ok(trial<double>(nn::AdaptiveAvgPool1d(3), Extents<3>{3, 8, 2}, alone).check());
+  ok(trial<double>(nn::AdaptiveAvgPool2d({4, 3}), Extents<4>{2, 5, 7, 3}, alone).check());
+  ok(trial<double>(nn::AdaptiveAvgPool3d({2, 3, 1}), Extents<5>{2, 3, 4, 5, 2}, alone).check());
+  ok(trial<double>(nn::AdaptiveMaxPool1d(7), Extents<3>{3, 5, 2}, alone).check());
+  ok(trial<double>(nn::AdaptiveMaxPool2d({4, 3}), Extents<4>{2, 5, 7, 3}, alone).check());
+  ok(trial<double>(nn::AdaptiveMaxPool3d(2), Extents<5>{2, 3, 4, 5, 2}, alone).check());
+}
+
+TEST_CASE("adaptive pooling equals windows of equal size if they divide the input, and global pooling") {
+  auto const equal = [](auto one, auto other) {
+    CHECK(one.run(1) == other.run(2));
+    CHECK(same_bits(one.gradients, other.gradients));
+  };
+  Extents<4> const extent{2, 6, 8, 3};
+  equal(trial<float>(nn::AdaptiveAvgPool2d({3, 2}), extent, alone),
+        trial<float>(nn::AvgPool2d({.kernel = {2, 4}}), extent, alone));
+  equal(trial<float>(nn::AdaptiveMaxPool2d{{3, 2}}, extent, alone),
+        trial<float>(nn::MaxPool2d({.kernel = {2, 4}}), extent, alone));
+  auto one = trial<float>(nn::AdaptiveAvgPool2d{1}, extent, alone);
+  auto all = trial<float>(Nothing{}, extent, global);
+  CHECK(one.run(1) == all.run(1));
+  CHECK(same_bits(one.gradients, all.gradients));
+  CHECK(trial<float>(nn::AdaptiveAvgPool2d(7), Extents<4>{0, 4, 4, 3}, alone).run(2) == 0);
+}
+
+TEST_CASE("adaptive pooling refuses no windows and an empty input") {
+  CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d({7, 0}),
+                       "adaptive pooling: [7, 0] windows; there must be at least 1 along each axis", ConfigError);
+  CHECK_THROWS_WITH_AS(trial<float>(nn::AdaptiveMaxPool1d(2), Extents<3>{1, 0, 2}, alone).run(1),
+                       doctest::Contains("adaptive pooling: x has extent [1, 1, 0] and [0, 0, 2] windows"), ShapeError);
+}
+
 TEST_CASE("invalid windows are refused") {
   CHECK_THROWS_AS(nn::MaxPool1d({.kernel = 0}), ConfigError);
   CHECK_THROWS_AS(nn::AvgPool2d({.stride = {1, 0}}), ConfigError);

@@ -27,17 +27,6 @@ inline namespace LOCKSTEP_CUDA_ABI {
 __device__ inline Extents<3> position_at(Extents<3> const& extent, Index position) {
   return {position / (extent[1] * extent[2]), position / extent[2] % extent[1], position % extent[2]};
 }
-/// Returns the positions of x that an output position reads.
-__device__ inline SpatialRange input_range(ConvolutionShape const& s, Index output) {
-  auto const at = position_at(s.result(), output);
-  SpatialRange range{};
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    auto const first = at[axis] * s.stride[axis] - s.padding[axis];
-    range.begin[axis] = max(Index{0}, first);
-    range.end[axis] = min(s.extent[axis], first + s.kernel[axis]);
-  }
-  return range;
-}
 /// Returns the output positions whose kernel reaches over a position of x: all that read it, and with dilation others,
 /// too.
 __device__ inline SpatialRange output_range(ConvolutionShape const& s, Index position) {

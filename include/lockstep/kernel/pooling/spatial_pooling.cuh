@@ -17,28 +17,28 @@ struct SpatialPooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Computes y = the largest x of each window, and its position in x unless argmax is null.   @throws ShapeError as on
   /// the host
   template <class Scalar>
-  static void max(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
+  static void max(Stream stream, PoolingShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
                   Vector<std::int32_t> argmax);
 
   /// Computes dx = dy at the positions that won, summed over windows, and zero elsewhere, or adds it to dx.
   template <class Scalar>
-  static void max_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy,
+  static void max_backward(Stream stream, PoolingShape const& s, Vector<Scalar const> dy,
                            Vector<std::int32_t const> argmax, Vector<Scalar> dx, Write write);
 
   /// Computes y = the sum of each window, divided by the divisor of the window.   @throws ShapeError as on the host
   template <class Scalar>
-  static void average(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
+  static void average(Stream stream, PoolingShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
                       PoolingDivisor divisor = PoolingDivisor::padded);
 
   /// Computes dx = the sum of dy, divided by the divisor of its window, over the windows that contain a position, or
   /// adds it to dx.
   template <class Scalar>
-  static void average_backward(Stream stream, ConvolutionShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
+  static void average_backward(Stream stream, PoolingShape const& s, Vector<Scalar const> dy, Vector<Scalar> dx,
                                Write write, PoolingDivisor divisor = PoolingDivisor::padded);
 
   /// Implementation of `average`; public because nvcc requires it.
   template <class Sum, class Scalar>
-  static void average_by(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
+  static void average_by(Stream stream, PoolingShape const& s, Vector<Scalar const> x, Vector<Scalar> y,
                          PoolingDivisor divisor);
 };
 

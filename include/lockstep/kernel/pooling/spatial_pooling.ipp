@@ -6,7 +6,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <class Scalar>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max(Stream stream, ConvolutionShape const& s, Vector<Scalar const> x,
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max(Stream stream, PoolingShape const& s, Vector<Scalar const> x,
                                                     Vector<Scalar> y, Vector<std::int32_t> argmax) {
   detail::check_pooling(s, x.size(), y.size());
   for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
@@ -26,7 +26,7 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max(Stream stream, ConvolutionSh
 }
 
 template <class Scalar>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max_backward(Stream stream, ConvolutionShape const& s,
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max_backward(Stream stream, PoolingShape const& s,
                                                              Vector<Scalar const> dy, Vector<std::int32_t const> argmax,
                                                              Vector<Scalar> dx, Write write) {
   detail::check_pooling(s, dx.size(), dy.size());
@@ -41,11 +41,10 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::max_backward(Stream stream, Conv
 }
 
 template <class Scalar>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, ConvolutionShape const& s,
-                                                        Vector<Scalar const> x, Vector<Scalar> y,
-                                                        PoolingDivisor divisor) {
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, PoolingShape const& s, Vector<Scalar const> x,
+                                                        Vector<Scalar> y, PoolingDivisor divisor) {
   detail::check_pooling(s, x.size(), y.size());
-  if (s.kernel == s.extent && s.padding == Extents<3>{} && s.padding_after == s.padding)
+  if (s.kernel == s.extent && s.output_positions() == 1 && s.padding == Extents<3>{} && s.padding_after == s.padding)
     return average_of_all(stream, s, x, y);
   detail::WindowDivisor const taps(s, divisor == PoolingDivisor::padded ? s.padding : Extents<3>{});
   for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
@@ -61,7 +60,7 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average(Stream stream, Convoluti
 }
 
 template <class Scalar>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_backward(Stream stream, ConvolutionShape const& s,
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_backward(Stream stream, PoolingShape const& s,
                                                                  Vector<Scalar const> dy, Vector<Scalar> dx,
                                                                  Write write, PoolingDivisor divisor) {
   detail::check_pooling(s, dx.size(), dy.size());
@@ -83,7 +82,7 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_backward(Stream stream, 
 }
 
 template <class Scalar>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_of_all(Stream stream, ConvolutionShape const& s,
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_of_all(Stream stream, PoolingShape const& s,
                                                                Vector<Scalar const> x, Vector<Scalar> y) {
   stream.pool().for_ranges(s.rows, std::max<Index>(1, 8192 / std::max<Index>(1, s.input_size())),
                            [=, channels = s.inputs](Index row, Index end) {
@@ -96,23 +95,21 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::average_of_all(Stream stream, Co
                            });
 }
 
-LOCKSTEP_INLINE SpatialPooling<HostSpace>::Window::Window(ConvolutionShape const& s, Index position) noexcept {
+LOCKSTEP_INLINE SpatialPooling<HostSpace>::Window::Window(PoolingShape const& s, Index position) noexcept {
   auto const height = s.result(1), width = s.result(2);
   Extents<3> const at{position / (height * width), position / width % height, position % width};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    Index const first = at[axis] * s.stride[axis] - s.padding[axis];
-    begin[axis] = std::max<Index>(0, first);
-    end[axis] = std::min(s.extent[axis], first + s.kernel[axis]);
+    begin[axis] = std::max<Index>(0, s.begin(axis, at[axis]));
+    end[axis] = std::min(s.extent[axis], s.end(axis, at[axis]));
   }
 }
 
-LOCKSTEP_INLINE Index SpatialPooling<HostSpace>::Window::first_position(ConvolutionShape const& s) const noexcept {
+LOCKSTEP_INLINE Index SpatialPooling<HostSpace>::Window::first_position(PoolingShape const& s) const noexcept {
   return (begin[0] * s.extent[1] + begin[1]) * s.extent[2] + begin[2];
 }
 
 template <class Function>
-LOCKSTEP_INLINE void SpatialPooling<HostSpace>::for_windows(Stream stream, ConvolutionShape const& s,
-                                                            Function const& f) {
+LOCKSTEP_INLINE void SpatialPooling<HostSpace>::for_windows(Stream stream, PoolingShape const& s, Function const& f) {
   auto const positions = s.output_positions();
   Index const each = std::max<Index>(1, 8192 / std::max<Index>(1, s.inputs * s.taps()));
   stream.pool().for_ranges(s.rows * positions, each, [&f, s, positions](Index begin, Index end) {
@@ -124,26 +121,25 @@ LOCKSTEP_INLINE void SpatialPooling<HostSpace>::for_windows(Stream stream, Convo
 
 // Instantiations in the library, for programs that link it.
 #if defined(LOCKSTEP_COMPILED)
-template void SpatialPooling<HostSpace>::max<float>(Stream stream, ConvolutionShape const& s, Vector<float const> x,
+template void SpatialPooling<HostSpace>::max<float>(Stream stream, PoolingShape const& s, Vector<float const> x,
                                                     Vector<float> y, Vector<std::int32_t> argmax);
-template void SpatialPooling<HostSpace>::max<double>(Stream stream, ConvolutionShape const& s, Vector<double const> x,
+template void SpatialPooling<HostSpace>::max<double>(Stream stream, PoolingShape const& s, Vector<double const> x,
                                                      Vector<double> y, Vector<std::int32_t> argmax);
-template void SpatialPooling<HostSpace>::max_backward<float>(Stream stream, ConvolutionShape const& s,
+template void SpatialPooling<HostSpace>::max_backward<float>(Stream stream, PoolingShape const& s,
                                                              Vector<float const> dy, Vector<std::int32_t const> argmax,
                                                              Vector<float> dx, Write write);
-template void SpatialPooling<HostSpace>::max_backward<double>(Stream stream, ConvolutionShape const& s,
+template void SpatialPooling<HostSpace>::max_backward<double>(Stream stream, PoolingShape const& s,
                                                               Vector<double const> dy,
                                                               Vector<std::int32_t const> argmax, Vector<double> dx,
                                                               Write write);
-template void SpatialPooling<HostSpace>::average<float>(Stream stream, ConvolutionShape const& s, Vector<float const> x,
+template void SpatialPooling<HostSpace>::average<float>(Stream stream, PoolingShape const& s, Vector<float const> x,
                                                         Vector<float> y, PoolingDivisor divisor);
-template void SpatialPooling<HostSpace>::average<double>(Stream stream, ConvolutionShape const& s,
-                                                         Vector<double const> x, Vector<double> y,
-                                                         PoolingDivisor divisor);
-template void SpatialPooling<HostSpace>::average_backward<float>(Stream stream, ConvolutionShape const& s,
+template void SpatialPooling<HostSpace>::average<double>(Stream stream, PoolingShape const& s, Vector<double const> x,
+                                                         Vector<double> y, PoolingDivisor divisor);
+template void SpatialPooling<HostSpace>::average_backward<float>(Stream stream, PoolingShape const& s,
                                                                  Vector<float const> dy, Vector<float> dx, Write write,
                                                                  PoolingDivisor divisor);
-template void SpatialPooling<HostSpace>::average_backward<double>(Stream stream, ConvolutionShape const& s,
+template void SpatialPooling<HostSpace>::average_backward<double>(Stream stream, PoolingShape const& s,
                                                                   Vector<double const> dy, Vector<double> dx,
                                                                   Write write, PoolingDivisor divisor);
 #endif

@@ -38,7 +38,7 @@ namespace detail {
 /// Returns the value that `how` takes from each window, in a tensor of that extent.
 template <Pool how, class Context, int Rank, int ResultRank>
 [[nodiscard]] VariableOf<Context, ResultRank> pool_windows(Context& context, VariableOf<Context, Rank> x,
-                                                           kernel::ConvolutionShape const& shape,
+                                                           kernel::PoolingShape const& shape,
                                                            Extents<ResultRank> const& extent,
                                                            kernel::PoolingDivisor divisor) {
   using Operand = nn::Operand<Context>;
@@ -150,6 +150,63 @@ using MaxPool3d = SpacePooling<3, Pool::max>;      ///< largest values of volume
 using AvgPool1d = SpacePooling<1, Pool::average>;  ///< means of time series
 using AvgPool2d = SpacePooling<2, Pool::average>;  ///< means of images
 using AvgPool3d = SpacePooling<3, Pool::average>;  ///< means of volumes or videos
+
+/// Pooling with a given number of windows along each spatial axis, for inputs of any size, channel by channel; channels
+/// last. Window i of n along an axis has the positions from i * extent / n, rounded down, to (i + 1) * extent / n,
+/// rounded up: widths may differ by one, and windows may have common positions. Means count the positions of each
+/// window.
+/// @determinism bitwise, for any number of threads
+/// @source torch.nn.AdaptiveAvgPool2d, AdaptiveMaxPool2d and their forms for one and three axes
+template <int Dims, Pool how>
+class AdaptivePooling : detail::RejectedCalls<Dims + 2> {
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: pooling has one to three dimensions of space");
+
+ public:
+  /// @param windows number along each axis, at least 1: the extents of the result
+  /// @throws ConfigError for a number below 1
+  explicit AdaptivePooling(PerAxis<Dims> const& windows) : windows_(windows) {
+    expect<ConfigError>(windows.min() >= 1, [&] {
+      return "adaptive pooling: " + to_string(windows.values) + " windows; there must be at least 1 along each axis";
+    });
+  }
+
+  /// Names nothing: there are no parameters.
+  void visit(auto&&) {}
+
+  /// Returns one value for each window.
+  /// @shape x [rows, extent…, channels]   @shape returns [rows, windows…, channels]
+  /// @throws ShapeError if x has rows and no positions
+  /// @throws ConfigError in prediction token by token, for Dims 1
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
+    if constexpr (Dims == 1 && Context::Space::host_accessible)
+      context.cache().expect_whole_sequences("adaptive pooling of a Variable");
+    kernel::PoolingShape shape;
+    shape.rows = x.extent(0);
+    shape.inputs = x.extent(Dims + 1);
+    auto extent = x.value.extent;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
+      auto const axis_3d = PerAxis<Dims>::axis_in_3d(axis);
+      shape.extent[axis_3d] = extent[axis + 1];
+      shape.set_adaptive(axis_3d, windows_.values[axis]);
+      extent[axis + 1] = windows_.values[axis];
+    }
+    return detail::pool_windows<how, Context, Dims + 2, Dims + 2>(context, x, shape, extent,
+                                                                  kernel::PoolingDivisor::elements);
+  }
+  /// Rejects calls without the context in front, or without an input, at compile time.
+  using detail::RejectedCalls<Dims + 2>::forward;
+
+ private:
+  PerAxis<Dims> windows_;
+};
+
+using AdaptiveMaxPool1d = AdaptivePooling<1, Pool::max>;      ///< largest values of time series
+using AdaptiveMaxPool2d = AdaptivePooling<2, Pool::max>;      ///< largest values of images
+using AdaptiveMaxPool3d = AdaptivePooling<3, Pool::max>;      ///< largest values of volumes or videos
+using AdaptiveAvgPool1d = AdaptivePooling<1, Pool::average>;  ///< means of time series
+using AdaptiveAvgPool2d = AdaptivePooling<2, Pool::average>;  ///< means of images
+using AdaptiveAvgPool3d = AdaptivePooling<3, Pool::average>;  ///< means of volumes or videos
 
 /// Returns the mean over all pixels, voxels or time steps, channel by channel.
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
