@@ -20,5 +20,11 @@ TEST_CASE("alpha must be 0 or more") {
   activation_check::Batch const batch{.rows = 1, .length = 1};
   CHECK_THROWS_WITH_AS(
       static_cast<void>(activation_check::run<float>(activation_check::NoParameters{}, 1, batch, wrong, 1)),
-      "elu: alpha is -1; it must be 0 or more", lockstep::ConfigError);
+      doctest::Contains("elu: alpha is -1; it must be 0 or more"), lockstep::ConfigError);
+  auto const infinite = [](auto& context, auto const&, auto const& x) { return lockstep::nn::elu(context, x, 1e39); };
+  CHECK_THROWS_AS(
+      static_cast<void>(activation_check::run<float>(activation_check::NoParameters{}, 1, batch, infinite, 1)),
+      lockstep::ConfigError);
+  CHECK_NOTHROW(
+      static_cast<void>(activation_check::run<double>(activation_check::NoParameters{}, 1, batch, infinite, 1)));
 }

@@ -36,11 +36,13 @@ TEST_CASE("the slope is 0.01 by default") {
   CHECK_FALSE(run<float>(NoParameters{}, 5, batch, default_slope, 1) == run<float>(NoParameters{}, 5, batch, apply, 1));
 }
 
-TEST_CASE("a slope below 0 is refused") {
+TEST_CASE("a slope below 0 or beyond the type is refused") {
   using namespace activation_check;
   auto const negative_slope = [](auto& context, auto const&, auto const& x) {
     return nn::leaky_relu(context, x, -0.5);
   };
   CHECK_THROWS_WITH_AS(static_cast<void>(run<float>(NoParameters{}, 5, {}, negative_slope, 1)),
-                       "leaky_relu: the slope is -0.5; it must be 0 or more", lockstep::ConfigError);
+                       doctest::Contains("leaky_relu: the slope is -0.5; it must be 0 or more"), lockstep::ConfigError);
+  auto const infinite = [](auto& context, auto const&, auto const& x) { return nn::leaky_relu(context, x, 1e39); };
+  CHECK_THROWS_AS(static_cast<void>(run<float>(NoParameters{}, 5, {}, infinite, 1)), lockstep::ConfigError);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
 #include <tuple>
 
 #include <lockstep/core/contract.hpp>
@@ -14,10 +15,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Elementwise y = x for x > 0 and alpha (e^x - 1) otherwise, as torch.nn.functional.elu. Backward reads y; forward
 /// keeps nothing else.
 /// @determinism bitwise, for any number of threads
-/// @throws ConfigError for an alpha below 0, because y then does not determine the sign of x
+/// @throws ConfigError for an alpha below 0, because y then does not determine the sign of x, and for one that is not
+/// finite as Context::Real
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> elu(Context& context, VariableOf<Context, Rank> x, double alpha = 1) {
-  expect<ConfigError>(alpha >= 0, [&] { return "elu: alpha is " + shortest(alpha) + "; it must be 0 or more"; });
+  expect<ConfigError>(alpha >= 0 && alpha <= double{std::numeric_limits<typename Context::Real>::max()}, [&] {
+    return "elu: alpha is " + shortest(alpha) +
+           "; it must be 0 or more, and finite when rounded to the model's type (float32 by default)";
+  });
   detail::Elementwise<kernel::Elu, Context, Rank> const operation(context, x, {alpha});
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
 #include <string>
 #include <tuple>
 
@@ -15,11 +16,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Elementwise y = x for x > 0 and slope * x otherwise, as torch.nn.functional.leaky_relu. Backward reads y; forward
 /// keeps nothing else.
 /// @determinism bitwise, for any number of threads
-/// @throws ConfigError for a slope below 0, because y then does not determine the sign of x
+/// @throws ConfigError for a slope below 0, because y then does not determine the sign of x, and for one that is not
+/// finite as Context::Real
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> leaky_relu(Context& context, VariableOf<Context, Rank> x, double slope = 0.01) {
-  expect<ConfigError>(slope >= 0,
-                      [&] { return "leaky_relu: the slope is " + shortest(slope) + "; it must be 0 or more"; });
+  expect<ConfigError>(slope >= 0 && slope <= double{std::numeric_limits<typename Context::Real>::max()}, [&] {
+    return "leaky_relu: the slope is " + shortest(slope) +
+           "; it must be 0 or more, and finite when rounded to the model's type (float32 by default)";
+  });
   detail::Elementwise<kernel::LeakyRelu, Context, Rank> const operation(context, x, {slope});
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();

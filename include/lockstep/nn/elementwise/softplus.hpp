@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
 #include <tuple>
 
 #include <lockstep/core/contract.hpp>
@@ -14,10 +15,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// Elementwise y = log(1 + e^(beta x)) / beta, as torch.nn.functional.softplus. While recording, forward also keeps the
 /// slopes for backward.
 /// @determinism bitwise, for any number of threads
-/// @throws ConfigError for a beta of 0 or less
+/// @throws ConfigError unless beta and 1 / beta are above 0 and finite, also when rounded to Context::Real
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> softplus(Context& context, VariableOf<Context, Rank> x, double beta = 1) {
-  expect<ConfigError>(beta > 0, [&] { return "softplus: beta is " + shortest(beta) + "; it must be above 0"; });
+  constexpr double largest = std::numeric_limits<typename Context::Real>::max();
+  expect<ConfigError>(beta >= 1 / largest && beta <= largest, [&] {
+    return "softplus: beta is " + shortest(beta) +
+           "; beta and 1 / beta must be above 0 and finite, also when rounded to the model's type (float32 by default)";
+  });
   detail::Elementwise<kernel::Softplus, Context, Rank> const operation(context, x, {beta});
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
