@@ -92,29 +92,37 @@ def on_page_markdown(markdown, page, config, files):
 # ----------------------------------------------------------------------------------------------------------- navigation
 
 
-def sections(page):
-    """Yields heading and links, as (title, path), of each table of a page of links."""
-    for section in re.split(r"^## ", (root / page).read_text(), flags=re.M):
-        rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
-        links = re.findall(r"\[([^]]*)\]\(([^)#:]*\.md)\)", " ".join(rows))
-        heading = section.split("\n", 1)[0]
-        yield heading, [(t[0].upper() + t[1:], posixpath.normpath(posixpath.join(posixpath.dirname(page), p))) for t, p in links]
+def sections(text, level):
+    """Yields heading and text of each section whose heading has this level."""
+    for section in re.split(f"^{'#' * level} ", text, flags=re.M)[1:]:
+        heading, _, body = section.partition("\n")
+        yield heading, body
+
+
+def entries(page, text=None):
+    """Returns the links in the tables of a page, or of a text of it, as entries of the navigation."""
+    rows = [line.split("|")[1] for line in (text or (root / page).read_text()).splitlines() if line.startswith("|")]
+    found = re.findall(r"\[([^]]*)\]\(([^)#:]*\.md)\)", " ".join(rows))
+    folder = posixpath.dirname(page)
+    return [{title[0].upper() + title[1:]: posixpath.normpath(posixpath.join(folder, path))} for title, path in found]
 
 
 def on_config(config):
-    stories, decisions = "docs/explanation/stories/README.md", "docs/decisions/README.md"
+    start, stories, decisions = "docs/README.md", "docs/explanation/stories/README.md", "docs/decisions/README.md"
     nav = [{"Home": ["README.md", {"Tutorial": "docs/tutorial.md"}, {"Changes": "CHANGELOG.md"},
-                     {"Security": "SECURITY.md"}, {"All pages": "docs/README.md"}]}]
-    for heading, links in sections("docs/README.md"):
-        entries = [{title: path} for title, path in links]
-        for entry in entries:
+                     {"Security": "SECURITY.md"}, {"All pages": start}]}]
+    for heading, text in sections((root / start).read_text(), 2):
+        groups = [{group: entries(start, part)} for group, part in sections(text, 3)]
+        found = groups or entries(start, text)
+        for entry in found:
             if stories in entry.values():
-                entry["Stories"] = [stories] + [{t: p} for _, found in sections(stories) for t, p in found]
-        if entries:
-            nav.append({heading: entries})
+                entry["Stories"] = [stories, *entries(stories)]
+        if found:
+            nav.append({heading: found})
     results = [path for path in pages() if path.startswith("benchmarks/")]
+    numbered = [{f"{number} {title(path)}": path} for entry in entries(decisions) for number, path in entry.items()]
     nav += [{"Performance": ["docs/performance.md", *results]},
-            {"Decisions": [decisions] + [{f"{t} {title(p)}": p} for _, found in sections(decisions) for t, p in found]},
+            {"Decisions": [decisions, *numbered]},
             {"Contributing": "CONTRIBUTING.md"}]
     config.nav = nav
     return config
