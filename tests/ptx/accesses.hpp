@@ -16,11 +16,13 @@
 /// memory and data races.
 namespace ptx {
 
-/// The thread of an access: its number in the launch, and the number of barriers it has passed.
+/// The thread of an access: its number in the launch, and the number of barriers it has passed. PTX calls atomic,
+/// volatile and relaxed accesses strong: they do not race with each other, but with other accesses.
 struct Accessor {
   std::uint32_t launch = 0, block = 0, thread = 0, block_meetings = 0, warp_meetings = 0;
   struct {
-    std::uint32_t line = 0, file = 0;
+    std::uint32_t line = 0;
+    std::uint32_t file : 31 = 0, strong : 1 = 0;
   } at = {};
 };
 
@@ -83,7 +85,7 @@ class Region {
 
  private:
   static bool races(Accessor const& earlier, Accessor const& by, bool within_block) noexcept {
-    if (earlier.launch != by.launch || earlier.launch == 0) return false;
+    if (earlier.launch != by.launch || earlier.launch == 0 || (earlier.at.strong && by.at.strong)) return false;
     if (earlier.block != by.block) return !within_block;
     if (earlier.thread == by.thread || earlier.block_meetings != by.block_meetings) return false;
     return earlier.thread / 32 != by.thread / 32 || earlier.warp_meetings == by.warp_meetings;

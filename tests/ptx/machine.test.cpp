@@ -209,6 +209,35 @@ TEST_CASE("races between blocks are reported, except between atomic operations")
   CHECK(out[0] == 2);
 }
 
+TEST_CASE("atomic operations of a block do not race with each other, but with other accesses") {
+  Values<std::uint32_t> const in(std::vector<std::uint32_t>(64)), out(std::vector<std::uint32_t>(64));
+  // Each thread counts in shared memory, as a histogram does, and reads the count.
+  auto const counted = [&](std::string const& reset, std::string const& meet, std::uint32_t threads) {
+    run(kernel("setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [s], 0;\n" + reset +
+                   "\natom.shared.add.u32 %r2, [s], 1;\n" + meet +
+                   "\nld.shared.u32 %r2, [s];\n"
+                   "st.global.u32 [%rd2], %r2;",
+               ".shared .align 4 .b8 s[4];\n"),
+        in.data(), out.data(), threads);
+    return found();
+  };
+  CHECK(counted("bar.sync 0;", "bar.sync 0;", 64) == "");
+  CHECK(out[0] == 64);
+  CHECK(counted("bar.warp.sync -1;", "bar.warp.sync -1;", 32) == "");
+  CHECK(out[0] == 32);
+  CHECK(counted("bar.sync 0;", "bar.warp.sync -1;", 64).find("nothing says who comes first") != std::string::npos);
+  CHECK(counted("bar.sync 0;", "", 32).find("nothing says who comes first") != std::string::npos);
+  CHECK(counted("", "bar.sync 0;", 32).find("nothing says who comes first") != std::string::npos);
+
+  auto const in_one_word = [&](std::string const& access) {
+    run(kernel("sub.s64 %rd1, %rd1, %rd3;\n" + access), in.data(), out.data());
+    return found();
+  };
+  CHECK(in_one_word("atom.global.add.u32 %r2, [%rd1], 1;\nld.volatile.global.u32 %r3, [%rd1];") == "");
+  CHECK(in_one_word("atom.global.add.u32 %r2, [%rd1], 1;\nld.global.u32 %r3, [%rd1];").find("nothing says") !=
+        std::string::npos);
+}
+
 TEST_CASE(
     "reads of uninitialized memory and accesses outside of arrays are reported, and undefined values end the program") {
   Values<std::uint32_t> const in(std::vector<std::uint32_t>(32, 1)), out(std::vector<std::uint32_t>(32));

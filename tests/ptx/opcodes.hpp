@@ -201,7 +201,7 @@ namespace ptx {
       to.op = Op::bar_red;
     } else if (modifier == "volatile" || modifier == "relaxed" || modifier == "acquire" || modifier == "release" ||
                modifier == "cg") {
-      to.synchronises = true;
+      to.strong = true;
     } else if (!without_effect.contains(modifier)) {
       return false;
     }

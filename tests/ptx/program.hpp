@@ -222,14 +222,14 @@ struct Instruction {
   Rounding rounding = Rounding::none;
   Space space = Space::generic;
   bool guard_not = false, carries = false, saturates = false, integral = false, takes_apart = false;
-  bool flushes = false;       // subnormal floats count as zero
-  bool wraps = false;         // a shift by its amount modulo 32
-  bool transposed = false;    // for matrices
-  bool synchronises = false;  // a volatile, relaxed, acquiring, releasing or L2-only access
-  std::uint8_t width = 1;     // width of a vector; for ldmatrix and stmatrix the number of matrices; for mma, k
-  std::int32_t guard = -1;    // the register
-  std::int32_t target = -1;   // target of a branch
-  std::int32_t call = -1;     // among the function's calls
+  bool flushes = false;      // subnormal floats count as zero
+  bool wraps = false;        // a shift by its amount modulo 32
+  bool transposed = false;   // for matrices
+  bool strong = false;       // a volatile, relaxed, acquiring, releasing or L2-only access
+  std::uint8_t width = 1;    // width of a vector; for ldmatrix and stmatrix the number of matrices; for mma, k
+  std::int32_t guard = -1;   // the register
+  std::int32_t target = -1;  // target of a branch
+  std::int32_t call = -1;    // among the function's calls
   Operand to[4], from_operands[5];
   std::shared_ptr<std::array<Operand, 10>> factors = {};  // for mma: the registers of A, B and C
   Operand also_to;                                        // the predicate after "|"

@@ -106,11 +106,11 @@ class Thread {
   /// A part of a row that this lane reads or writes, with another lane's address.
   std::uint64_t read_part(Instruction const& how, std::uint64_t at, std::size_t bytes) {
     std::uint64_t bits = 0;
-    std::memcpy(&bits, touch(how, at, bytes, false, true), bytes);
+    std::memcpy(&bits, touch(how, at, bytes, false), bytes);
     return bits;
   }
   void write_part(Instruction const& how, std::uint64_t at, std::size_t bytes, std::uint64_t bits) {
-    std::memcpy(touch(how, at, bytes, true, true), &bits, bytes);
+    std::memcpy(touch(how, at, bytes, true), &bits, bytes);
   }
 
   /// Runs until it must wait or returns.
@@ -284,14 +284,14 @@ class Thread {
     auto const at = value(how.from_operands[0]);
     bool const names_parameter = how.space == Space::param && how.from_operands[0].kind != Operand::Kind::reg;
     auto const* const memory = names_parameter ? reinterpret_cast<std::byte const*>(at)
-                                               : access(how, at, bytes * how.width, false, !how.synchronises);
+                                               : access(how, at, bytes * how.width, false, how.strong);
     for (std::size_t i = 0; i < how.width; ++i) set(how.to[i], read(memory + i * bytes, how.type));
   }
   void store(Instruction const& how) {
     auto const bytes = size_of(how.type);
     auto const at = value(how.from_operands[0]);
     auto* const memory = how.space == Space::param ? reinterpret_cast<std::byte*>(at)
-                                                   : access(how, at, bytes * how.width, true, !how.synchronises);
+                                                   : access(how, at, bytes * how.width, true, how.strong);
     for (std::size_t i = 0; i < how.width; ++i) {
       auto const bits = value(how.from_operands[i + 1]);
       std::memcpy(memory + i * bytes, &bits, bytes);
@@ -299,21 +299,21 @@ class Thread {
   }
   void atom(Instruction const& how) {
     auto const bytes = size_of(how.type);
-    auto* const memory = access(how, value(how.from_operands[0]), bytes, true, false);
+    auto* const memory = access(how, value(how.from_operands[0]), bytes, true, true);
     auto const before = read(memory, how.type);
     auto const after = exchanged(how, before, value(how.from_operands[1]), value(how.from_operands[2]));
     std::memcpy(memory, &after, bytes);
     set(how.to[0], before);
   }
 
-  /// Returns the memory of an allowed access. Accesses that are `tracked` must not race with others.
-  std::byte* access(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool tracked) {
+  /// Returns the memory of an allowed access.
+  std::byte* access(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool strong) {
     check_aligned(how, at, bytes);
     if (within(at, bytes, stack_.get(), stack_bytes) ||
         (!writes && within(at, bytes, block_->parameters.data(), block_->parameters.size())))
       return reinterpret_cast<std::byte*>(at);
     count(how, at, bytes, writes);
-    return touch(how, at, bytes, writes, tracked);
+    return touch(how, at, bytes, writes, strong);
   }
   static bool within(std::uint64_t at, std::size_t bytes, std::byte const* begin, std::size_t size) noexcept {
     auto const* const memory = reinterpret_cast<std::byte const*>(at);
@@ -341,12 +341,12 @@ class Thread {
     if (auto& counts = Counts::instance(); counts.wanted())
       counts.note(number_, how, times_[&how]++, at, bytes, writes, is_shared(at, bytes));
   }
-  [[nodiscard]] Accessor accessor(Instruction const& how) const noexcept {
-    return {block_->launch, block_->number + 1, number_, block_meetings_, warp_meetings_, {how.line, how.file}};
+  [[nodiscard]] Accessor accessor(Instruction const& how, bool strong = false) const noexcept {
+    return {block_->launch, block_->number + 1, number_, block_meetings_, warp_meetings_, {how.line, how.file, strong}};
   }
-  std::byte* touch(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool tracked) {
+  std::byte* touch(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool strong = false) {
     auto* const memory = reinterpret_cast<std::byte*>(at);
-    auto const by = accessor(how);
+    auto const by = accessor(how, strong);
     auto const race = [&](Accessor const& earlier, bool wrote) {
       block_->find(std::string("a thread ") + (writes ? "writes" : "reads") + " at " + block_->place(how) +
                    " what another one " + (wrote ? "writes" : "reads") + " at " +
@@ -362,11 +362,11 @@ class Thread {
       }
       if (!writes && bytes > 1 && !block_->shared.was_written(at, by))
         block_->find("shared memory is read at " + block_->place(how) + " before it is written");
-      if (tracked || writes) block_->shared.note(at, bytes, writes, by, true, race);
+      block_->shared.note(at, bytes, writes, by, true, race);
       return memory;
     }
     if (auto* const region = Regions::instance().find(at, bytes)) {
-      if (tracked) region->note(at, bytes, writes, by, false, race);
+      region->note(at, bytes, writes, by, false, race);
       return memory;
     }
     for (auto const* const module : block_->modules)
@@ -399,11 +399,11 @@ class Thread {
     if (read > 0) {
       if (is_shared(from, read)) fail_at(how, "an asynchronous copy reads global memory, and not shared memory");
       count(how, from, bytes, false);
-      std::memcpy(copy.values, touch(how, from, read, false, true), read);
+      std::memcpy(copy.values, touch(how, from, read, false), read);
     }
     times_[&how] = time;  // the same access of the warp
     count(how, to, bytes, true);
-    touch(how, to, bytes, true, true);
+    touch(how, to, bytes, true);
     times_[&how] = time + 1;
     for (auto word = to / 4; word < (to + bytes) / 4; ++word) block_->in_flight.insert_or_assign(word, &how);
     copies_.push_back(copy);
