@@ -6,7 +6,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// CUDA version with the host's functions, shapes and bits, queued on the stream. One thread writes one element.
+/// CUDA version with the host's functions, shapes and bits, queued on the stream. Tiles are transposed in shared memory
+/// if x and y end with different axes of at least 8 elements each.
 template <>
 struct Permute<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Computes y[i] = x[s.source(i)], or adds it to y[i].

@@ -53,6 +53,48 @@ struct PermuteShape {
   }
 };
 
+namespace detail {
+
+/// A permutation that moves the last axis of x, as transposed matrices: a row of x is a column of y. Rows have
+/// `columns()` elements, which are adjacent in y, and columns have `rows()` elements, which are adjacent in x.
+struct TransposedMatrices {
+  PermuteShape shape;
+  std::size_t last, across;  // axes of y: its last one, and the last one of x
+  Index row_step = 1;        // in y, between adjacent rows; in x it is 1
+  Index column_step;         // in x, between adjacent columns; in y it is 1
+
+  explicit constexpr TransposedMatrices(PermuteShape const& s)
+      : shape(s), last(s.rank - 1), across(0), column_step(s.distance[s.rank - 1]) {
+    while (s.distance[across] != 1) ++across;
+    for (auto k = across + 1; k < s.rank; ++k) row_step *= s.extent[k];
+  }
+  /// Whether the last axis of x is another axis of y.
+  [[nodiscard]] static constexpr bool describe(PermuteShape const& s) noexcept {
+    return s.rank > 0 && s.distance[s.rank - 1] != 1;
+  }
+  [[nodiscard]] constexpr Index rows() const noexcept { return shape.extent[across]; }
+  [[nodiscard]] constexpr Index columns() const noexcept { return shape.extent[last]; }
+  [[nodiscard]] constexpr Index count() const noexcept { return shape.size() / (rows() * columns()); }
+
+  struct Place {
+    Index x = 0, y = 0;
+  };
+  /// Returns the first elements of matrix i.
+  [[nodiscard]] constexpr Place begin(Index i) const noexcept {
+    Place at;
+    Index step = columns();
+    for (auto k = last; k-- > 0; step *= shape.extent[k]) {
+      if (k == across) continue;
+      at.x += i % shape.extent[k] * shape.distance[k];
+      at.y += i % shape.extent[k] * step;
+      i /= shape.extent[k];
+    }
+    return at;
+  }
+};
+
+}  // namespace detail
+
 /// Permutes the axes of a tensor.
 template <class Space>
 struct Permute : detail::NotIncluded<Space> {};
@@ -66,33 +108,21 @@ struct Permute<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class Scalar>
   static void run(Stream stream, PermuteShape const& s, Vector<Scalar const> x, Vector<Scalar> y, Write write) {
     if (s.size() == 0) return;
-    if (s.rank == 0 || s.distance[s.rank - 1] == 1) return run_lines(stream, s, x, y, write);
-    // The last axis of x is another axis of y: tiles of both axes are transposed, so that lines of memory are reused.
-    std::size_t const last = s.rank - 1;
-    auto across = last;
-    for (std::size_t k = 0; k < last; ++k)
-      if (s.distance[k] == 1) across = k;
-    Index step = 1;  // in y, between adjacent positions of that axis
-    for (auto k = across + 1; k < s.rank; ++k) step *= s.extent[k];
-    Index const rows = s.extent[across], columns = s.extent[last], tiles = (rows + tile - 1) / tile,
-                outer = s.size() / (rows * columns);
+    if (!detail::TransposedMatrices::describe(s)) return run_lines(stream, s, x, y, write);
+    // Tiles are transposed, so that lines of memory are reused.
+    detail::TransposedMatrices const matrices(s);
+    Index const columns = matrices.columns(), tiles = (matrices.rows() + tile - 1) / tile;
     auto const each = std::max<Index>(1, elements_per_task / (tile * columns));
-    stream.pool().for_ranges(outer * tiles, each, [=](Index begin, Index end) {
+    stream.pool().for_ranges(matrices.count() * tiles, each, [=](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
-        Index from = 0, to = 0, rest = i / tiles, place = columns;  // of the tile's first elements
-        for (auto k = last; k-- > 0; place *= s.extent[k]) {
-          if (k == across) continue;
-          from += rest % s.extent[k] * s.distance[k];
-          to += rest % s.extent[k] * place;
-          rest /= s.extent[k];
-        }
-        Index const first = i % tiles * tile, count = std::min(tile, rows - first);
-        auto const* const source = x.data + from + first;
-        auto* const target = y.data + to + first * step;
+        auto const at = matrices.begin(i / tiles);
+        Index const first = i % tiles * tile, count = std::min(tile, matrices.rows() - first);
+        auto const* const source = x.data + at.x + first;
+        auto* const target = y.data + at.y + first * matrices.row_step;
         for (Index begin_column = 0; begin_column < columns; begin_column += tile)
           for (Index row = 0; row < count; ++row)
             for (Index c = begin_column, stop = std::min(columns, begin_column + tile); c < stop; ++c)
-              put(source[row + c * s.distance[last]], target[row * step + c], write);
+              put(source[row + c * matrices.column_step], target[row * matrices.row_step + c], write);
       }
     });
   }
