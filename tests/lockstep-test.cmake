@@ -180,6 +180,7 @@ function(lockstep_cuda_test name)
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
     if(TARGET lockstep_ptx AND NOT (test_WITH OR LOCKSTEP_KIT) AND (LOCKSTEP_TEST_PTX OR name MATCHES "^memory/"))
       add_dependencies(${target} lockstep_ptx)
+      add_dependencies(ptx_tests ${target})
       lockstep_cuda_test_entry(ptx)
       set_property(TEST ptx/${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:lockstep_ptx>")
       set_property(TEST ptx/${name} PROPERTY TIMEOUT 1500)
@@ -193,6 +194,7 @@ endfunction()
 
 # Programs compiled by nvcc: the only tests that `./dev gpu` builds. cuda.txt lists the tests: name, program, argument.
 add_custom_target(cuda_tests)
+add_custom_target(ptx_tests) # those that the interpreter runs
 function(lockstep_list_cuda_tests)
   get_property(tests GLOBAL PROPERTY lockstep_cuda_tests)
   file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/cuda.txt" CONTENT "${tests}")

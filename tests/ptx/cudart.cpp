@@ -196,6 +196,13 @@ PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) 
       ptx::fail("the device's attribute " + std::to_string(which) + " is not known");
   }
 }
+/// Writes only the first member, the name. The caller sets the others to zero. The second function is CUDA 12's.
+PTX_EXPORTED(cudaError_t, cudaGetDeviceProperties, (char* name, int)) {
+  return std::strcpy(name, "Interpreted GPU"), cudaSuccess;
+}
+PTX_EXPORTED(cudaError_t, cudaGetDeviceProperties_v2, (char* name, int device)) {
+  return ptx_cudaGetDeviceProperties(name, device);
+}
 PTX_EXPORTED(cudaError_t, cudaFree, (void* memory)) {
   auto const status = cudaFree(memory);
   return ptx::Regions::instance().forget(memory), status;
