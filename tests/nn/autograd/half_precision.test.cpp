@@ -17,12 +17,13 @@
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/nn/transformer/transformer_encoder_layer.hpp>
 
-#include "every_layer.hpp"
+#include "every_operation.hpp"
 #include "malloc_count.hpp"
 #include "nn/sequence_model.hpp"
 
 using namespace lockstep;
 using lockstep_test::Everything;
+using lockstep_test::Operations;
 using lockstep_test::TokenBatch;
 using lockstep_test::Trial;
 
@@ -122,16 +123,20 @@ TEST_CASE_TEMPLATE("gradients in 16 bits have equal bits for any number of threa
   }
 }
 
-TEST_CASE_TEMPLATE("every layer's gradients in 16 bits equal float's within rounding", Model,
-                   nn::InBfloat16<Everything>, nn::InFloat16<Everything>) {
-  using Scalar = nn::ActivationsOf<Model>;
+TEST_CASE_TEMPLATE("the gradients of every layer and operation in 16 bits equal float's within rounding", Model,
+                   Everything, Operations) {
   lockstep_test::Mixed const mixed;
   auto const batch = mixed.on_host();
-  Trial<Everything, float> trial(Everything{});
-  Trial<Model, Scalar> low(Model{Everything{}});
-  double const loss = trial.step(batch, 3).mean(), loss_low = low.step(batch, 3).mean();
-  CHECK(std::abs(loss_low - loss) <= lockstep_test::rounded_apart<Scalar> * loss);
-  lockstep_test::check_rounded<Scalar>(trial.layout, trial.gradients, low.gradients);
+  Trial<Model, float> trial(Model{});
+  double const loss = trial.step(batch, 3).mean();
+  auto const check = [&]<class InLow>(InLow model) {
+    using Scalar = nn::ActivationsOf<InLow>;
+    Trial<InLow, Scalar> low(std::move(model));
+    CHECK(std::abs(low.step(batch, 3).mean() - loss) <= lockstep_test::rounded_apart<Scalar> * loss);
+    lockstep_test::check_rounded<Scalar>(trial.layout, trial.gradients, low.gradients);
+  };
+  check(nn::InBfloat16<Model>(Model{}));
+  check(nn::InFloat16<Model>(Model{}));
 }
 
 namespace {

@@ -9,13 +9,14 @@
 #include <memory>
 #include <vector>
 
-#include "every_layer.hpp"
+#include "every_operation.hpp"
 #include "golden/layer_cases.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
 using lockstep_test::Everything;
 using lockstep_test::OnDevice;
+using lockstep_test::Operations;
 
 namespace half_precision_on_cuda {
 namespace {
@@ -71,13 +72,10 @@ Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_
   return {gpu.get(totals, 2), gpu.get(gradients, size)};
 }
 
-}  // namespace
-
-TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the host's float gradients within rounding", Low, bfloat16,
-                   float16) {
-  if (!lockstep_test::has_gpu("half precision on CUDA")) return;
+template <class Low, class Model>
+void check_gradients(Model const& model) {
   lockstep_test::Mixed const mixed;
-  lockstep_test::Trial<Everything, float> exact(Everything{});
+  lockstep_test::Trial<Model, float> exact(model);
   auto const before = exact.buffers;
   auto const loss = exact.step(mixed.on_host(), 3);
   exact.buffers = before;
@@ -86,6 +84,19 @@ TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the host's float gradie
   CHECK(std::abs(low.loss[0] - loss.sum) <= lockstep_test::rounded_apart<Low> * loss.sum);
   lockstep_test::check_rounded<Low>(exact.layout, exact.gradients, low.gradients);
   CHECK(step<Low>(exact, mixed, 3) == low);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the host's float gradients within rounding", Low, bfloat16,
+                   float16) {
+  if (!lockstep_test::has_gpu("half precision on CUDA")) return;
+  check_gradients<Low>(Everything{});
+}
+
+TEST_CASE_TEMPLATE("so does every operation without parameters", Low, bfloat16, float16) {
+  if (!lockstep_test::has_gpu("half precision on CUDA")) return;
+  check_gradients<Low>(Operations{});
 }
 
 TEST_CASE("outputs and gradients of layers on CUDA in bfloat16 have errors as small as PyTorch's") {
