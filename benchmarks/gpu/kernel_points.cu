@@ -15,6 +15,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention/attention.cuh>
+#include <lockstep/kernel/copy/permute.cuh>
 #include <lockstep/kernel/elementwise/channel_bias.cuh>
 #include <lockstep/kernel/embedding/fused_embedding.cuh>
 #include <lockstep/kernel/linear/linear.cuh>
@@ -317,7 +318,7 @@ void projections(Points& points, Index rows, Index width) {
              weights = filled<T>(layers * size + size_apart);
   auto const gradients = device<float>(layers * size);
   auto const each = [](auto const& f) { return std::array{f(0), f(1), f(2)}; };
-  auto const all = std::array{Write::overwrite, Write::overwrite, Write::overwrite};
+  std::array<Write, 3> const all{Write::overwrite, Write::overwrite, Write::overwrite};  // nvcc deduces no such type
   for (Index const gap : {Index{0}, size_apart}) {
     auto const row = "projections backward " + type_name<T>() + " " + sizes({rows, width}) + (gap > 0 ? " apart" : "");
     if (!points.selects(row)) continue;
@@ -353,6 +354,20 @@ void cross_entropy(Points& points, Index classes) {
         points.stream(), kernel::SequenceLayout<CudaSpace>::vectors(rows), {}, matrix(logits, rows, classes),
         TensorView<std::int32_t const, 1, CudaSpace>{labels.data(), {rows}}, vector(losses), vector(weights),
         matrix(gradient, rows, classes), Write::overwrite);
+  });
+}
+
+/// Axes of a tensor in another order. With `lines` the last axis stays, otherwise the last two are exchanged.
+template <class T>
+void permute(Points& points, Index rows, Index height, Index width, bool lines) {
+  auto const row = "permute " + type_name<T>() + " " + sizes({rows, height, width}) + (lines ? " 1,0,2" : " 0,2,1");
+  if (!points.selects(row)) return;
+  auto const size = rows * height * width;
+  auto const x = filled<T>(size), y = device<T>(size);
+  auto const shape =
+      kernel::PermuteShape::of(std::array{rows, height, width}, lines ? std::array{1, 0, 2} : std::array{0, 2, 1});
+  points.measure(row, 2.0 * static_cast<double>(size) * sizeof(T), [&] {
+    kernel::Permute<CudaSpace>::run<T>(points.stream(), shape, vector(x), vector(y), Write::overwrite);
   });
 }
 
@@ -471,6 +486,11 @@ int main(int argc, char** argv) {
     guarded("cross_entropy", [&] { cross_entropy<float>(points, classes); });
     guarded("cross_entropy", [&] { cross_entropy<bfloat16>(points, classes); });
   }
+  for (bool const lines : {false, true}) {
+    guarded("permute", [&] { permute<float>(points, 256, 128, 1024, lines); });
+    guarded("permute", [&] { permute<bfloat16>(points, 256, 128, 1024, lines); });
+  }
+  guarded("permute", [&] { permute<float>(points, 256, 1 << 16, 3, false); });
   guarded("adamw", [&] { adamw(points, Index{1} << 27); });
   guarded("adamw", [&] { adamw(points, Index{1} << 21); });
   for (auto const& [rows, in, out] : {std::array<Index, 3>{4096, 768, 3072}, {4096, 768, 768}, {4096, 128, 256}}) {

@@ -180,6 +180,13 @@ def cross_entropy(points, kind, classes):
         points.measure(name, lambda: torch.autograd.grad(loss(logits, labels), logits))
 
 
+def permute(points, kind, *extents, axes=(0, 2, 1)):
+    name = f"permute {kind} {'x'.join(map(str, extents))} {','.join(map(str, axes))}"
+    if points.selects(name):
+        x = random(*extents, dtype=TYPES[kind])
+        points.measure(name, points.compiled(lambda: x.permute(axes).clone(memory_format=torch.contiguous_format)))
+
+
 def adamw(points, count):
     name = f"adamw {count}"
     if points.selects(name):
@@ -227,6 +234,10 @@ def kernels(points):
     for classes in (1000, 32000):
         for kind in TYPES:
             cross_entropy(points, kind, classes)
+    for axes in ((0, 2, 1), (1, 0, 2)):
+        for kind in TYPES:
+            permute(points, kind, 256, 128, 1024, axes=axes)
+    permute(points, "float", 256, 1 << 16, 3)
     adamw(points, 1 << 27)
     adamw(points, 1 << 21)
     for sizes in ((4096, 768, 3072), (4096, 768, 768), (4096, 128, 256)):
