@@ -337,7 +337,6 @@
 #include <lockstep/train/checkpoint/load_averages.hpp>
 #include <lockstep/train/deprecated.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
-#include <lockstep/train/files/export_parameters.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
 #include <lockstep/train/files/parameters_sha256.hpp>
 #include <lockstep/train/files/safetensors.hpp>

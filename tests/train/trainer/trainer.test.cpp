@@ -35,6 +35,7 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/checkpoint/keep_best.hpp>
+#include <lockstep/train/files/export_parameters.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/metrics/auc.hpp>
 #include <lockstep/train/trainer/trainer_state.hpp>
@@ -315,7 +316,8 @@ TEST_CASE("parameters that are not finite after the last step end the run, and a
     CHECK(train::newest_checkpoint(folder / "run").empty());
     CHECK_FALSE(std::filesystem::exists(folder / "best.safetensors"));
     CHECK_THROWS_WITH_AS(trainer.save(folder / "p"), doctest::Contains("the parameter \"slope\" is inf"), Error);
-    CHECK_THROWS_WITH_AS(trainer.export_parameters(folder / "p", ""), doctest::Contains("\"slope\" is inf"), Error);
+    CHECK_THROWS_WITH_AS(train::export_parameters(trainer, folder / "p", ""), doctest::Contains("\"slope\" is inf"),
+                         Error);
     CHECK_THROWS_WITH_AS(train::save_state(trainer, folder / "p"), doctest::Contains("is inf"), Error);
     CHECK_FALSE(std::filesystem::exists(folder / "p"));
   };
@@ -738,7 +740,7 @@ TEST_CASE("the first of several ranks saves") {
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
     trainer.save(folder / std::to_string(world.rank));
-    trainer.export_parameters(folder / "exported " + std::to_string(world.rank), "");
+    train::export_parameters(trainer, folder / "exported " + std::to_string(world.rank), "");
     return 0;
   });
   CHECK(folder.entries() == 2);
@@ -749,9 +751,9 @@ TEST_CASE("parameters are exported in the form of another program's file, and lo
   auto loader = line::loader(10, 5);
   Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = 2, .threads = 1}};
   auto const names = [](std::string_view name) { return "module." + std::string(name); };
-  trainer.export_parameters(folder / "like", names);
+  train::export_parameters(trainer, folder / "like", names);
   trainer.fit(loader, {.epochs = 2});
-  trainer.export_parameters(folder / "p", names, {.like = folder / "like", .metadata = {{"of", "the other"}}});
+  train::export_parameters(trainer, folder / "p", names, {.like = folder / "like", .metadata = {{"of", "the other"}}});
   Trainer loaded{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   CHECK(loaded.load(folder / "p", names) == train::Metadata{{"format", "pt"}, {"of", "the other"}});
   CHECK(loaded.values()[0] == trainer.values()[0]);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/train/detail/check_finite_parameters.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 
@@ -44,6 +45,18 @@ struct ExportOptions {
 void export_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                        NamesInFile const& names, ExportOptions const& options = {},
                        std::span<float const> buffers = {});
+
+/// Saves a trainer's parameters and buffers, on the first rank.
+/// @throws ConfigError, DataError as above; Error if a parameter is not finite
+template <class Trainer>
+requires requires(Trainer const& trainer) { trainer.layout(); }
+void export_parameters(Trainer const& trainer, std::string const& path, NamesInFile const& names,
+                       ExportOptions const& options = {}) {
+  if (trainer.rank() > 0) return;
+  detail::check_finite_parameters(trainer.layout(), trainer.values(), trainer.buffers(), path + ": ",
+                                  "; it is not saved");
+  export_parameters(path, trainer.layout(), trainer.values(), names, options, trainer.buffers());
+}
 
 }}}  // namespace lockstep::train
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -51,7 +51,7 @@ struct ExportedTensor {
 class Export {
  public:
   Export(std::string const& path, std::string const& like) : path_(path), like_(like) {
-    if (!like.empty()) file_ = std::make_unique<SafetensorsFile>(like);
+    if (!like.empty()) file_.emplace(like);
   }
 
   /// Adds the parameters or buffers of `entries`, whose arena begins at `all`.
@@ -92,8 +92,9 @@ class Export {
   /// Orders the parts by their rows.   @throws ConfigError unless they fill each row of the tensor once
   void order_parts(ExportedTensor& tensor) const {
     auto& parts = tensor.parts;
-    std::stable_sort(parts.begin(), parts.end(),
-                     [](ExportedPart const& a, ExportedPart const& b) { return a.to.rows_before < b.to.rows_before; });
+    for (std::size_t i = 1; i < parts.size(); ++i)  // few
+      for (auto k = i; k > 0 && parts[k].to.rows_before < parts[k - 1].to.rows_before; --k)
+        std::swap(parts[k], parts[k - 1]);
     auto const refuse = [&](std::string const& what) {
       throw ConfigError(named(tensor) + what + "; the function of names must give each of its rows to one parameter");
     };
@@ -244,9 +245,13 @@ class Export {
   /// Returns the header, padded to a multiple of 8 bytes.
   [[nodiscard]] std::string header(Metadata const& more) const {
     auto metadata = file_ ? file_->texts() : Metadata{};
-    for (auto const& text : more) {
-      std::erase_if(metadata, [&](std::pair<std::string, std::string> const& old) { return old.first == text.first; });
-      metadata.push_back(text);
+    for (auto const& [name, text] : more) {
+      auto at = metadata.begin();
+      while (at != metadata.end() && at->first != name) ++at;
+      if (at == metadata.end())
+        metadata.emplace_back(name, text);
+      else
+        at->second = text;
     }
     bool has_format = false;
     for (auto const& text : metadata) has_format = has_format || text.first == "format";
@@ -330,7 +335,7 @@ class Export {
 
   std::string const& path_;
   std::string const& like_;
-  std::unique_ptr<SafetensorsFile> file_;  // `like`
+  std::optional<SafetensorsFile> file_;  // `like`
   std::vector<ExportedTensor> tensors_;
   NameTable known_;  // names of the tensors with parts
 };

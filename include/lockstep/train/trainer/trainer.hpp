@@ -23,7 +23,6 @@
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
 #include <lockstep/train/detail/single_thread_guard.hpp>
-#include <lockstep/train/files/export_parameters.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/run_record.hpp>
@@ -149,17 +148,6 @@ class Trainer {
     if (rank() > 0) return;
     train::detail::check_metadata(path, metadata);
     train::detail::write_finite_safetensors(path, layout_, values(), buffers(), {}, metadata, "; it is not saved");
-  }
-  /// Saves parameters and buffers on the first rank for another program: under the names and in the fused or permuted
-  /// tensors that `names` gives, as `load` reads them. `options.like` is a file whose shapes and element types the
-  /// saved file has.
-  /// @throws ConfigError, DataError as for train::export_parameters; Error if a parameter is not finite
-  [[gnu::cold]] void export_parameters(std::string const& path, train::NamesInFile const& names,
-                                       train::ExportOptions const& options = {}) const {
-    auto const turn = call();
-    if (rank() > 0) return;
-    train::detail::check_finite_parameters(layout_, values(), buffers(), path + ": ", "; it is not saved");
-    train::export_parameters(path, layout_, values(), names, options, buffers());
   }
 
   /// Trains for `options.epochs` epochs and evaluates after each, or as `options` say. A later fit continues with the
