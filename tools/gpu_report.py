@@ -47,6 +47,7 @@ COMPONENTS = [
     ("SGD, Adam", ["kernel/optimizer/optimizer_step", "kernel/reduction/sum_of_squares", "kernel/reduction/sum",
                    "nn/module/frozen"]),
     ("RMSprop", ["kernel/optimizer/optimizer_step"]),
+    ("NAdam", ["kernel/optimizer/optimizer_step", "kernel/optimizer/layerwise_step"]),
     ("convolutions and transposed", ["kernel/convolution/convolution", "kernel/elementwise/channel_bias"]),
     ("weight gradients of convolutions", ["kernel/convolution/detail/long_product"]),
     ("attention in 16 bits by cuDNN", ["kernel/attention/detail/attention_cudnn", "parallel/policy/on_cuda"]),
