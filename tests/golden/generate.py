@@ -410,15 +410,16 @@ def pooling():
 def activations():
     """Feed-forward parts with other activations than gelu."""
     length, width, inner = 5, 6, 7
-    common = dict(lengths=[5, 1, 3], length=length)
+    lengths = [5, 1, 3, 4, 2, 5, 5, 3]
+    common, shape = dict(lengths=lengths, length=length), (len(lengths), length, width)
     for name, activate in ("gelu_tanh", lambda x: F.gelu(x, approximate="tanh")), ("silu", F.silu):
         plain = fill(torch.nn.ModuleDict({"first": torch.nn.Linear(width, inner), "second": torch.nn.Linear(inner, width)}))
         yield case("feed_forward_" + name, plain, lambda x: plain["second"](activate(plain["first"](x))),
-                   {"input": (3, length, width)}, **common)
+                   {"input": shape}, **common)
         gated = fill(torch.nn.ModuleDict({key: torch.nn.Linear(*size) for key, size in
                                           {"gate": (width, inner), "up": (width, inner), "down": (inner, width)}.items()}))
         yield case("gated_feed_forward_" + name, gated, lambda x: gated["down"](activate(gated["gate"](x)) * gated["up"](x)),
-                   {"input": (3, length, width)}, **common)
+                   {"input": shape}, **common)
 
 
 def adagrad_nadam():

@@ -20,7 +20,9 @@
 #include <lockstep/nn/loss/quantile_loss.hpp>
 #include <lockstep/nn/module/activation_layers.hpp>
 #include <lockstep/nn/normalization/log_softmax.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
 #include <lockstep/nn/recurrent/recurrent.hpp>
+#include <lockstep/nn/transformer/gated_feed_forward.hpp>
 
 #include "every_layer.hpp"
 
@@ -45,13 +47,14 @@ class Operations {
                                      {"nearest", 64},
                                      {"linear", 64},
                                      {"linear_aligned", 64},
+                                     {"adaptive", 6},
                                      {"absolute", 16},
                                      {"quantile", 16}})
       add(name), add(name + std::string("_factor"), rows);
   }
   void visit(auto&& each) {
     for (auto& [name, input] : inputs_) each(name, input);
-    each("number", number_), each("steps", steps_);
+    each("number", number_), each("steps", steps_), each("gated", gated_);
   }
   template <class Context, class Space = typename Context::Space>
   nn::Loss<Space> forward(Context& context, Mixed::Batch<Space> const& batch) const {
@@ -65,6 +68,9 @@ class Operations {
     std::apply([&](auto const&... layer) { (add_square(layer.forward(context, next())), ...); },
                std::tuple{nn::LeakyReLU{}, nn::GELUTanh{}, nn::ELU{0.5}, nn::Softplus{2}, nn::Mish{}, nn::ReLU6{},
                           nn::Hardsigmoid{}, nn::Hardswish{}});
+    for (auto const activation : {nn::Activation::gelu_tanh, nn::Activation::silu})
+      add_square(nn::mean_pool(context, number_.forward(context, numbers, activation)));
+    add_square(nn::mean_pool(context, gated_.forward(context, number_.forward(context, numbers))));
     add_square(nn::log_softmax(context, next()));
     add(nn::binary_cross_entropy_with_logits(context, next(), 0.9));
     add(nn::huber_loss(context, next(), 1));
@@ -82,6 +88,7 @@ class Operations {
     add_square(times_factor(nn::Pad2d({.padding = 2}).forward(context, image())));
     for (auto const mode : {nn::UpsampleMode::nearest, nn::UpsampleMode::linear, nn::UpsampleMode::linear_aligned})
       add_square(times_factor(nn::Upsample2d(2, mode).forward(context, image())));
+    add_square(times_factor(nn::AdaptiveAvgPool2d({3, 2}).forward(context, image())));
     add(nn::mean_absolute_error(context, times_factor(next()), 1));
     add(nn::quantile_loss(context, times_factor(next()), 1, {.quantile = 0.8}));
     return loss;
@@ -93,6 +100,7 @@ class Operations {
   std::vector<std::pair<std::string, nn::Parameter>> inputs_;
   nn::Linear number_{1, width};
   nn::RNN steps_{width, width};
+  nn::GatedFeedForward gated_{{.width = width, .inner = 2 * width, .activation = nn::Activation::silu}};
 };
 
 }  // namespace lockstep_test
