@@ -216,10 +216,12 @@ class Trainer {
   [[nodiscard]] double gradient_norm() { return session_.gradient_norm(); }
   /// Returns means of parts of the last step's loss over all ranks and devices, by the names that nn::named_loss gives.
   /// NaN for a part without weight. For your own training loop: reports of `fit` have them.
-  /// @collective with DistributedDataParallel   @throws ConfigError if no step so far had a part of some name
+  /// @collective with DistributedDataParallel
+  /// @throws ConfigError if no step so far had a part of some name; after train::load_state, that part is NaN
   [[nodiscard]] std::vector<std::pair<std::string, double>> loss_parts(std::vector<std::string> const& names) {
     auto const turn = call();
-    return train::detail::mean_loss_parts(session_, names, policy_.shards() / parallel::shards_of_device(policy_));
+    return train::detail::mean_loss_parts(session_, names, policy_.shards() / parallel::shards_of_device(policy_),
+                                          state_.was_loaded ? names : std::vector<std::string>());
   }
   /// Compares parameters and optimizer state of all ranks bit by bit, for your own training loop.
   /// @collective with DistributedDataParallel   @throws CollectiveMismatch if they differ; names the first difference

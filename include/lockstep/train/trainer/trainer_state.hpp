@@ -65,6 +65,7 @@ void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
   auto& state = trainer.state();
   state.expect_parameters("load_state");
   state.done = detail::load_state(trainer.session(), trainer.layout(), trainer.rank() == 0, state.seed, path);
+  state.was_loaded = true;
 }
 
 }}}  // namespace lockstep::train

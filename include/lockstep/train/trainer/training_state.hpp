@@ -15,6 +15,7 @@ struct TrainingState {
   TrainerSteps done = {};          ///< its steps include steps that were skipped since the loss scale was set
   double weight = 0;               ///< of the last step's loss over all shards
   bool has_learned = false;        ///< whether a step of a manual loop has given a parameter a gradient
+  bool was_loaded = false;         ///< whether train::load_state has restored it: earlier steps were made elsewhere
   bool averages_in_place = false;  ///< whether an evaluation by averages has replaced the parameters
 
   /// Checks that the parameters are in place before the operation `what`.

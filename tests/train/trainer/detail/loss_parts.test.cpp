@@ -21,6 +21,7 @@
 #include <lockstep/train/logs/metrics_log.hpp>
 #include <lockstep/train/metrics/loss_part.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
+#include <lockstep/train/trainer/trainer_state.hpp>
 
 #include "temporary_folder.hpp"
 #include "train/line.hpp"
@@ -269,6 +270,29 @@ TEST_CASE("a part that only early steps have is NaN in later ones, also in a res
   early_steps(folder / "again", 0, 2, "early");
   CHECK_THROWS_WITH_AS(early_steps(folder / "again", 2, 3, "erly"),
                        doctest::Contains("loss_parts: the model's loss of a step has no part \"erly\""), ConfigError);
+}
+
+TEST_CASE("a part that only early steps have is NaN in later ones of one's own loop, also after load_state") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "state.safetensors";
+  auto loader = line::loader(8, 8);
+  auto const make_steps = [&](int first, int count, bool loads, bool saves) {
+    int steps = first;
+    Trainer trainer{Early(&steps), optim::SGD{.learning_rate = 0.01}, parallel::SingleDevice{.threads = 1}};
+    if (loads) train::load_state(trainer, path);
+    loader.start(trainer.split(), 0, 0, count);
+    double part = 0;
+    for (int i = 0; i < count; ++i) {
+      trainer.step(loader.next());
+      part = trainer.loss_parts({"early"})[0].second;
+    }
+    if (saves) train::save_state(trainer, path);
+    return part;
+  };
+  CHECK(std::isnan(make_steps(0, 3, false, false)));
+  CHECK(make_steps(0, 2, false, true) > 0);
+  CHECK(std::isnan(make_steps(2, 1, true, false)));
+  CHECK_THROWS_AS(make_steps(2, 1, false, false), ConfigError);
 }
 
 TEST_CASE("a dry run looks up the parts, on all ranks") {
