@@ -100,6 +100,9 @@ TEST_CASE("scores that are NaN, negative relevances and unequal lengths are refu
                        "GradedNdcg: document 1 of sample 1 has the relevance -1; relevances are at least 0", DataError);
   CHECK_THROWS_WITH_AS(of({{{1, 2}, {1, nan}}}, 3), doctest::Contains("has the relevance nan"), DataError);
   CHECK_THROWS_WITH_AS(of({{{1}, {2000}}}, 3), doctest::Contains("NdcgGain::linear"), DataError);
+  CHECK_THROWS_WITH_AS(of({{{1, 2, 3}, {1023, 1023, 1023}}}, 3), doctest::Contains("whose gain is above 1e300"),
+                       DataError);  // their sum would be infinite
+  CHECK(of({{{1, 2, 3}, {990, 990, 990}}}, 3) == 1);
   CHECK(of({{{1}, {2000}}}, 3, train::NdcgGain::linear) == 1);
   CHECK_THROWS_WITH_AS(of({{{1, 2}, {1}}}, 3), doctest::Contains("each token needs one"), ShapeError);
   CHECK_THROWS_WITH_AS(Metric(&Query::relevance, 0), "GradedNdcg: k is 0; it must be at least 1", ConfigError);

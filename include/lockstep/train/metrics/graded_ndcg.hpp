@@ -49,7 +49,7 @@ class GradedNdcg {
   /// Counts one batch.
   /// @shape prediction a Sequence on the host with one score for each document, or a Variable [rows, documents]
   /// @throws ShapeError if a query has another number of scores than of relevances
-  /// @throws DataError for a score that is NaN, or a relevance that is negative or not finite
+  /// @throws DataError for a score that is NaN, or a relevance that is negative, or whose gain is above 1e300
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     auto const column = batch[relevance_];
@@ -92,6 +92,8 @@ class GradedNdcg {
   [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
 
  private:
+  static constexpr double largest_gain = 1e300;  // sums of gains are finite
+
   struct Document {
     double score, gain;
   };
@@ -103,11 +105,12 @@ class GradedNdcg {
     for (Index i = first; i < first + count; ++i) {
       auto const relevance = static_cast<double>(relevances[i]);
       auto const gain = gain_ == NdcgGain::linear ? relevance : std::exp2(relevance) - 1;
-      expect<DataError>(relevance >= 0 && std::isfinite(gain), [&] {
+      expect<DataError>(relevance >= 0 && gain <= largest_gain, [&] {
         return "GradedNdcg: document " + std::to_string(i - first) + " of sample " + sample_name(batch, row) +
                " has the relevance " + shortest(relevance) +
-               (relevance >= 0 ? ", whose gain 2^relevance - 1 is not finite; NdcgGain::linear takes large relevances"
-                               : "; relevances are at least 0");
+               (relevance >= 0
+                    ? ", whose gain is above 1e300; NdcgGain::linear takes relevances instead of 2^relevance - 1"
+                    : "; relevances are at least 0");
       });
       documents.push_back({static_cast<double>(scores[i]), gain});
     }
