@@ -298,15 +298,16 @@ void parameters(std::string_view input) {
     static_cast<void>(train::load_text(file.path(), "classes"));
   } catch (DataError const&) {
   }
-  for (Index const rows_after : {0, 1}) try {
-      auto read = values, read_buffers = buffers;
-      train::load_parameters(file.path(), layout, read, read_buffers,
-                             [&](std::string_view name) -> train::TensorInFile {
-                               if (name != "weight") return {};
-                               return {.name = "weight", .rows_after = rows_after, .axes = {0, 1}};
-                             });
-    } catch (Error const&) {
-    }
+  for (Index const rows_after : {0, 1})
+    for (auto const& axes : {std::vector<Index>{0, 1}, {1, 0}}) try {
+        auto read = values, read_buffers = buffers;
+        train::load_parameters(file.path(), layout, read, read_buffers,
+                               [&](std::string_view name) -> train::TensorInFile {
+                                 if (name != "weight") return {};
+                                 return {.name = "weight", .rows_after = rows_after, .axes = axes};
+                               });
+      } catch (Error const&) {
+      }
   try {
     train::load_parameters(file.path(), layout, values, buffers);
   } catch (Error const&) {
