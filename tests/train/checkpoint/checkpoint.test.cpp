@@ -1062,7 +1062,7 @@ TEST_CASE("a slow rank's evaluation ends by the request of a rank that has no mo
     std::stop_source* stop = nullptr;
     Index done = 0;
   };
-  constexpr Index steps = 200;
+  constexpr Index steps = 300;
   for (bool const requests : {true, false}) {
     CAPTURE(requests);
     lockstep_test::TemporaryFolder const folder;
@@ -1072,7 +1072,7 @@ TEST_CASE("a slow rank's evaluation ends by the request of a rank that has no mo
     std::vector<train::RunRecord> all(2);
     launch::Options ranks;
     ranks.threads = 2;
-    ranks.limits.stall_seconds = 3;  // the slow rank's evaluation takes 4
+    ranks.limits.stall_seconds = 5;  // the slow rank's evaluation takes 6
     launch::run(ranks, [&](launch::World& world) {
       Trainer trainer{Model{}, optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 256, 1}, 5};
       auto batches = loader(12);
