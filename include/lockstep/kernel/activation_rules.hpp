@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <limits>
 
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/logistic.hpp>
+#include <lockstep/kernel/detail/masked.hpp>
 #include <lockstep/kernel/detail/normal_distribution.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
@@ -202,7 +204,13 @@ struct GeluTanh {
   [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
     constexpr auto twice_root = static_cast<Scalar>(1.5957691216057308L);  // 2 sqrt(2 / pi)
     constexpr auto cubic = static_cast<Scalar>(0.044715L);
-    Scalar const z = x < -30 ? Scalar{-30} : x > 30 ? Scalar{30} : x;         // the cube stays finite
+    // Between -30 and 30 the cube stays finite. Selections of x and constants would be branches, which do not
+    // vectorize.
+    using Bits = detail::BitsOf<Scalar>;
+    constexpr auto sign = std::bit_cast<Bits>(Scalar{-0.0}), limit = std::bit_cast<Bits>(Scalar{30});
+    auto const bits = std::bit_cast<Bits>(x);
+    Bits const kept = std::bit_cast<Scalar>(bits & ~sign) > 30 ? Bits{0} : ~Bits{0};
+    auto const z = std::bit_cast<Scalar>((bits & (kept | sign)) | (limit & ~kept));
     auto const s = detail::logistic(twice_root * (z + cubic * (z * z * z)));  // (1 + tanh(u)) / 2
     return {x * s.at, s.at + z * (s.at * s.mirrored) * (twice_root * (1 + 3 * cubic * (z * z)))};
   }
