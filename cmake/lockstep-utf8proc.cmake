@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::utf8proc: Unicode tables, a dependency of `lockstep/data/text/word_piece_tokenizer.hpp`.
+# lockstep::utf8proc: Unicode tables, a dependency of `lockstep/data/text/word_piece_tokenizer.hpp` and
+# `byte_pair_tokenizer.hpp`.
 find_path(LOCKSTEP_UTF8PROC_INCLUDE utf8proc.h)
 find_library(LOCKSTEP_UTF8PROC NAMES utf8proc)
 mark_as_advanced(LOCKSTEP_UTF8PROC_INCLUDE LOCKSTEP_UTF8PROC)

@@ -41,7 +41,7 @@ bool is_left_out(std::string_view format) {
   if (format == "zstd") return true;
 #endif
 #if !defined(LOCKSTEP_UTF8PROC)
-  if (format == "word_piece") return true;
+  if (format == "byte_pair" || format == "word_piece") return true;
 #endif
   return format.empty();
 }

@@ -32,9 +32,11 @@
 #include <lockstep/data/source/open_npz.hpp>
 #include <lockstep/data/source/open_raw.hpp>
 #include <lockstep/data/source/open_safetensors.hpp>
+#include <lockstep/data/source/open_token_shard.hpp>
 #include <lockstep/data/source/tar_dataset.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 #include <lockstep/data/source/uci_har_dataset.hpp>
+#include <lockstep/data/text/byte_pair_tokenizer.hpp>
 #include <lockstep/data/text/detail/token_file.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 #include <lockstep/data/text/word_piece_tokenizer.hpp>
@@ -183,6 +185,7 @@ void npy(std::string_view input) { read_rows(data::open_npy(MemoryFile(input).pa
 void npz(std::string_view input) { read_rows(data::open_npz(MemoryFile(input).path(), "x")); }
 void safetensors(std::string_view input) { read_rows(data::open_safetensors(MemoryFile(input).path(), "x")); }
 void idx(std::string_view input) { read_rows(data::open_idx(MemoryFile(input).path())); }
+void token_shard(std::string_view input) { read_rows(data::open_token_shard(MemoryFile(input).path())); }
 /// The extents of a record and the number of bytes before the records, as text, followed by the file.
 void raw(std::string_view input) {
   std::string const header(take_part(input));
@@ -364,6 +367,13 @@ void token_file(std::string_view input) {
 }
 
 #if defined(LOCKSTEP_UTF8PROC)
+/// A vocab.json of GPT-2, followed by its merges.txt.
+void byte_pair(std::string_view input) {
+  MemoryFile const vocabulary(take_part(input)), merges(input);
+  data::BytePairTokenizer const tokenizer(vocabulary.path(), merges.path());
+  constexpr std::string_view text = "a text, and   more of it: \xc3\xa9\xff";
+  if (tokenizer.decode(tokenizer.encode(text)) != text) throw std::logic_error("another text");
+}
 /// A vocab.txt of BERT.
 void word_piece(std::string_view input) {
   MemoryFile const file(input);
@@ -398,13 +408,13 @@ std::span<FuzzTarget const> fuzz_targets() {
         FuzzTarget{"metrics", metrics}, FuzzTarget{"npy", npy}, FuzzTarget{"npz", npz},
         FuzzTarget{"parameters", parameters}, FuzzTarget{"progress", progress}, FuzzTarget{"raw", raw},
         FuzzTarget{"safetensors", safetensors}, FuzzTarget{"saved_run", saved_run}, FuzzTarget{"tar", tar},
-        FuzzTarget{"tar_index", tar_index}, FuzzTarget{"token_file", token_file}, FuzzTarget{"uci_har", uci_har},
-        FuzzTarget{"vocabulary", vocabulary},
+        FuzzTarget{"tar_index", tar_index}, FuzzTarget{"token_file", token_file},
+        FuzzTarget{"token_shard", token_shard}, FuzzTarget{"uci_har", uci_har}, FuzzTarget{"vocabulary", vocabulary},
 #if defined(LOCKSTEP_FUZZ_ALL)
         FuzzTarget{"trainer_state", trainer_state},
 #endif
 #if defined(LOCKSTEP_UTF8PROC)
-        FuzzTarget{"word_piece", word_piece},
+        FuzzTarget{"byte_pair", byte_pair}, FuzzTarget{"word_piece", word_piece},
 #endif
 #if defined(LOCKSTEP_ZSTD)
         FuzzTarget{"zstd", zstd},

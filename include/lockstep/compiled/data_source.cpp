@@ -19,6 +19,7 @@
 #include <lockstep/data/source/npz_file.ipp>
 #include <lockstep/data/source/open_idx.ipp>
 #include <lockstep/data/source/open_safetensors.ipp>
+#include <lockstep/data/source/open_token_shard.ipp>
 #include <lockstep/data/source/row_ranges.ipp>
 #include <lockstep/data/source/tar_dataset.ipp>
 #include <lockstep/data/source/text_lines_dataset.ipp>
