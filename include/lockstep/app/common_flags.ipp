@@ -168,10 +168,12 @@ LOCKSTEP_INLINE void CommonFlags::resolve_prefetch() {
 }
 
 LOCKSTEP_INLINE void CommonFlags::resolve_epochs() {
-  if (!given_.epochs && options_.max_steps)
+  if (!given_.epochs && options_.max_steps) {
     options_.epochs = 0;
-  else
-    options_.epochs = given_.epochs.value_or(options_.epochs), given_.epochs = options_.epochs;
+  } else {
+    options_.epochs = given_.epochs.value_or(options_.epochs);
+    given_.epochs = options_.epochs;
+  }
 }
 
 LOCKSTEP_INLINE void CommonFlags::resolve_reproducible() {

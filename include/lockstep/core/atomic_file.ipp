@@ -73,7 +73,7 @@ LOCKSTEP_INLINE void AtomicFile::write(std::span<std::byte const> bytes) {
     if (written >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
       until = Clock::seconds() + longest_wait;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    } else if (errno == EAGAIN) {
       wait_for_reader(until);
     } else if (errno != EINTR) {
       fail("write");

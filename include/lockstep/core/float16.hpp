@@ -26,11 +26,11 @@ struct float16 {           // NOLINT(readability-identifier-naming): named like 
       return y;
     }
 #endif
-    auto const magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
+    auto const magnitude = (bits & 0x7fffu) << 13;
     // Read as a float, the exponent is 112 too small. The product is exact, also for subnormal numbers.
     auto const finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
     auto const value = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite;
-    return std::bit_cast<float>(value | static_cast<std::uint32_t>(bits & 0x8000u) << 16);
+    return std::bit_cast<float>(value | (bits & 0x8000u) << 16);
   }
 
  private:

@@ -74,14 +74,14 @@ LOCKSTEP_COLD_INLINE std::optional<std::uint64_t> FreeMemory::sum_in(std::string
 }
 
 LOCKSTEP_COLD_INLINE FreeMemory FreeMemory::of(std::uint64_t total, std::uint64_t used, Limit limit) {
-  return {static_cast<std::size_t>(total - std::min(total, used)), static_cast<std::size_t>(total), limit};
+  return {total - std::min(total, used), total, limit};
 }
 
 LOCKSTEP_COLD_INLINE std::optional<FreeMemory> FreeMemory::of_machine(std::string const& root) {
   auto const file = root + "/proc/meminfo";
   auto const free = sum_in(file, "MemAvailable:", "SwapFree:"), total = sum_in(file, "MemTotal:", "SwapTotal:");
   if (!free || !total) return std::nullopt;
-  return FreeMemory{static_cast<std::size_t>(*free * kibibyte), static_cast<std::size_t>(*total * kibibyte)};
+  return FreeMemory{*free * kibibyte, *total * kibibyte};
 }
 
 LOCKSTEP_COLD_INLINE std::optional<FreeMemory> FreeMemory::of_group(std::string const& folder, bool unified) {

@@ -73,17 +73,17 @@ class Value {
   }
 
   /// Returns the bool.   @throws DataError for another type; names both, as the functions below do
-  [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), data_.integer != 0; }
+  [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool").integer != 0; }
   /// Returns the integer.   @throws DataError for another type, also for a number without a fraction such as 1.0
-  [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), data_.integer; }
+  [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer").integer; }
   /// Returns a number, or an integer as one.   @throws DataError for another type
   [[nodiscard]] double number() const;
   /// Returns the string.   @throws DataError for another type
-  [[nodiscard]] std::string const& string() const { return need(Type::string, "a string"), *data_.string; }
+  [[nodiscard]] std::string const& string() const { return *need(Type::string, "a string").string; }
   /// Returns the elements.   @throws DataError for another type
-  [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), *data_.array; }
+  [[nodiscard]] Array const& array() const { return *need(Type::array, "an array").array; }
   /// Returns the members.   @throws DataError for another type
-  [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), *data_.object; }
+  [[nodiscard]] Object const& object() const { return *need(Type::object, "an object").object; }
 
   /// Returns the member of that name, or null if there is none.
   /// @throws DataError if this is no object
@@ -120,9 +120,6 @@ class Value {
     }
     return static_cast<std::int64_t>(value);
   }
-  void need(Type type, char const* wanted) const;
-  void release() noexcept;
-
   // A std::variant would be very expensive to compile. A value is small, since a file of a few bytes per value may hold
   // millions. Empty strings, arrays and objects are shared constants, which are never released.
   union Data {
@@ -132,6 +129,10 @@ class Value {
     Array const* array;
     Object const* object;
   };
+
+  [[nodiscard]] Data const& need(Type type, char const* wanted) const;
+  void release() noexcept;
+
   Type type_ = Type::null;
   Data data_{0};
 };

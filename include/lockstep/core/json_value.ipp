@@ -25,10 +25,17 @@ void release_owned(Content const* content) noexcept {
 }  // namespace detail
 
 LOCKSTEP_INLINE Value::Value(std::string value) {
-  data_.string = detail::owned(std::move(value)), type_ = Type::string;
+  data_.string = detail::owned(std::move(value));
+  type_ = Type::string;
 }
-LOCKSTEP_INLINE Value::Value(Array value) { data_.array = detail::owned(std::move(value)), type_ = Type::array; }
-LOCKSTEP_INLINE Value::Value(Object value) { data_.object = detail::owned(std::move(value)), type_ = Type::object; }
+LOCKSTEP_INLINE Value::Value(Array value) {
+  data_.array = detail::owned(std::move(value));
+  type_ = Type::array;
+}
+LOCKSTEP_INLINE Value::Value(Object value) {
+  data_.object = detail::owned(std::move(value));
+  type_ = Type::object;
+}
 
 LOCKSTEP_INLINE Value::Value(Value const& other) : data_(other.data_) {
   if (other.type_ == Type::string) data_.string = detail::owned(*other.data_.string);
@@ -50,11 +57,12 @@ LOCKSTEP_INLINE char const* Value::type() const noexcept {
 
 LOCKSTEP_INLINE double Value::number() const {
   if (type_ == Type::integer) return static_cast<double>(data_.integer);
-  return need(Type::number, "a number"), data_.number;
+  return need(Type::number, "a number").number;
 }
 
-LOCKSTEP_INLINE void Value::need(Type type, char const* wanted) const {
+LOCKSTEP_INLINE Value::Data const& Value::need(Type type, char const* wanted) const {
   if (type_ != type) throw DataError(std::string("json: ") + wanted + " is needed, not " + this->type());
+  return data_;
 }
 
 LOCKSTEP_INLINE bool operator==(Value const& a, Value const& b) {

@@ -55,7 +55,7 @@ LOCKSTEP_INLINE KeyedPermutation::KeyedPermutation(Index n, std::uint64_t key) :
 
 LOCKSTEP_INLINE void KeyedPermutation::replace(std::span<Index> positions) const noexcept {
   auto* const all = positions.data();
-  auto const count = static_cast<std::size_t>(positions.size());
+  auto const count = positions.size();
   auto const groups = n_ <= few ? 0 : (count + lanes - worth_lanes) / lanes;  // the last group may be partly filled
   std::array<Index, lanes> last{};
   auto const left = groups * lanes > count ? count % lanes : 0;

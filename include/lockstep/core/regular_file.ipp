@@ -29,7 +29,7 @@ LOCKSTEP_COLD_INLINE std::string read_text_at(int fd, std::uint64_t offset, std:
   while (out.size() < bytes) {
     auto const done = out.size(), part = static_cast<std::size_t>(std::min(piece, bytes - done));
     out.resize(done + part);
-    auto const got = read_at(fd, out.data() + done, part, static_cast<std::size_t>(offset) + done, path);
+    auto const got = read_at(fd, out.data() + done, part, offset + done, path);
     if (got < part)
       throw DataError(path + ": ends within " + what + ", after " + std::to_string(done + got) + " of its " +
                       std::to_string(bytes) + " bytes; it was cut off or has changed, write it again");

@@ -130,7 +130,7 @@ class alignas(64) Signal {
 
  private:
   static std::timespec to_timespec(Deadline deadline) noexcept {
-    return {static_cast<std::time_t>(deadline / 1'000'000'000), static_cast<long>(deadline % 1'000'000'000)};
+    return {deadline / 1'000'000'000, deadline % 1'000'000'000};
   }
 
   void futex(int operation, std::uint32_t argument, std::timespec const* limit) noexcept {

@@ -21,7 +21,8 @@ class [[nodiscard]] Block {
   Block(Block&& other) noexcept { swap(other); }
   /// Frees the own memory and takes over the other.
   Block& operator=(Block&& other) noexcept {
-    Block(std::move(other)).swap(*this);
+    Block taken(std::move(other));
+    taken.swap(*this);
     return *this;
   }
   ~Block() {

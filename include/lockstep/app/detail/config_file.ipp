@@ -41,7 +41,7 @@ LOCKSTEP_INLINE std::string ConfigFile::text_of(std::string const& path) {
     if (text.size() > max_bytes)
       refuse("has more than " + std::to_string(max_bytes) + " bytes, as no configuration has; is it another file?");
     if (got > 0 || error == EINTR) continue;
-    if (error != EAGAIN && error != EWOULDBLOCK) refuse("cannot be read: " + system_message(error));
+    if (error != EAGAIN) refuse("cannot be read: " + system_message(error));
     ::pollfd polled{file.get(), POLLIN, 0};
     static_cast<void>(::poll(&polled, 1, -1));  // a signal ends the program, since no rank has started
   }

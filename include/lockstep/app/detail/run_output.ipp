@@ -152,7 +152,7 @@ LOCKSTEP_INLINE void RunOutput::add_final(std::vector<std::pair<std::string, dou
     auto final = value.object();
     for (auto const& [metric, number] : metrics) {
       auto const known = std::find_if(final.begin(), final.end(),
-                                      [&metric = metric](auto const& member) { return member.first == metric; });
+                                      [&wanted = metric](auto const& member) { return member.first == wanted; });
       auto const written = std::isfinite(number) ? json::Value(number) : json::Value(nullptr);
       known == final.end() ? void(final.emplace_back(metric, written)) : void(known->second = written);
     }

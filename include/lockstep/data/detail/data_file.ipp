@@ -21,8 +21,7 @@ LOCKSTEP_INLINE std::uint64_t DataFile::size_now() const noexcept {
 }
 
 LOCKSTEP_INLINE void DataFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  auto const got =
-      read_at(file_.get(), reinterpret_cast<char*>(out.data()), out.size(), static_cast<std::size_t>(offset), path_);
+  auto const got = read_at(file_.get(), reinterpret_cast<char*>(out.data()), out.size(), offset, path_);
   if (got == out.size()) return;
   fail("ends at byte " + std::to_string(size_now()) + ", and " + std::to_string(out.size()) +
        " bytes were requested from byte " + std::to_string(offset) +
@@ -32,7 +31,7 @@ LOCKSTEP_INLINE void DataFile::read(std::uint64_t offset, std::span<std::byte> o
 LOCKSTEP_INLINE std::string DataFile::read_text(std::uint64_t offset, std::uint64_t bytes, char const* what) const {
   require_range(offset, bytes, what);
   return with_memory_for(path_, bytes, [&] {
-    std::string out(static_cast<std::size_t>(bytes), '\0');
+    std::string out(bytes, '\0');
     read(offset, std::as_writable_bytes(std::span(out.data(), out.size())));
     return out;
   });

@@ -70,7 +70,7 @@ LOCKSTEP_INLINE MdsSample::Columns MdsDataset::columns(json::Value const& shard,
 
 LOCKSTEP_INLINE std::vector<std::uint32_t> MdsDataset::offsets(detail::DataFile const& file, std::uint64_t samples) {
   constexpr std::size_t piece = std::size_t{1} << 18;
-  auto const count = static_cast<std::size_t>(samples) + 1;
+  auto const count = samples + 1;
   auto const expect = [&](bool fits) {
     if (!fits)
       file.fail("has a table of samples that does not fit its " + std::to_string(file.size()) +

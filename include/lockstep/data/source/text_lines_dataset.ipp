@@ -40,9 +40,12 @@ LOCKSTEP_INLINE std::string TextLinesDataset::get(Index i) const {
   auto line = detail::first_line(rest, 0, true);
   std::string text(line->text);
   if (lines_->unit != TextUnit::block) return text;
-  while (rest.remove_prefix(line->bytes), (line = detail::first_line(rest, 0, true)) && !line->is_blank())
+  for (;;) {
+    rest.remove_prefix(line->bytes);
+    line = detail::first_line(rest, 0, true);
+    if (!line || line->is_blank()) return text;
     (text += '\n') += line->text;
-  return text;
+  }
 }
 
 LOCKSTEP_INLINE std::string TextLinesDataset::name(Index i) const {

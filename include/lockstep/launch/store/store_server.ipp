@@ -19,7 +19,7 @@ LOCKSTEP_INLINE detail::StoreListener StoreServer::listener_for(Options const& o
 LOCKSTEP_INLINE std::size_t StoreServer::places_of_process() noexcept {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return most_unproven;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(files.rlim_cur / 16), 8, most_unproven);
+  return std::clamp<std::size_t>(files.rlim_cur / 16, 8, most_unproven);
 }
 
 LOCKSTEP_INLINE StoreServer::~StoreServer() {

@@ -15,7 +15,10 @@ LOCKSTEP_COLD_INLINE void refuse_row(Index row, std::span<double const> outputs,
                                      Loss<HostSpace> const& loss) {
   std::string what = "loss";
   double number = loss.sum;
-  if (std::isfinite(number)) what = "weight", number = loss.weight;
+  if (std::isfinite(number)) {
+    what = "weight";
+    number = loss.weight;
+  }
   if (std::isfinite(number)) {
     auto const slope = std::find_if_not(slopes.begin(), slopes.end(), [](double x) { return std::isfinite(x); });
     what = "slope " + std::to_string(slope - slopes.begin());

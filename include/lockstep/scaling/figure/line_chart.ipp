@@ -22,7 +22,11 @@ LOCKSTEP_INLINE void LineChart::draw(Drawing& out, Box const& panel) const {
       at.push_back(point.x);
     }
   }
-  if (at.empty()) low = 0, high = 1, at = {1};
+  if (at.empty()) {
+    low = 0;
+    high = 1;
+    at = {1};
+  }
   detail::Axis y{low, high, values == Values::logarithmic};
   if (y.logarithmic) {
     y.low = std::exp2(std::floor(std::log2(std::max(low, 1e-9)) + 1e-9));

@@ -107,10 +107,12 @@ LOCKSTEP_INLINE void SortedRows::spill() {
   bytes.reserve(held_.size());
   for (auto const& line : lines) line.append_to(bytes);
   auto const begin = runs_.empty() ? 0 : runs_.back().end, end = begin + bytes.size();
-  if (!runs_.empty() && lines.front().sample >= runs_.back().last)
-    runs_.back().end = end, runs_.back().last = lines.back().sample;
-  else
+  if (!runs_.empty() && lines.front().sample >= runs_.back().last) {
+    runs_.back().end = end;
+    runs_.back().last = lines.back().sample;
+  } else {
     runs_.push_back({begin, end, lines.back().sample});
+  }
   write(bytes, begin);
   held_.clear();
   if (held_.capacity() > 2 * part_bytes_) held_.shrink_to_fit();  // after one large addition

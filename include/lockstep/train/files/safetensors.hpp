@@ -282,11 +282,6 @@ struct SafetensorsFile {
 
 }  // namespace detail
 
-Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                         std::span<float> buffers, NamesInFile const& names);
-
-std::string load_text(std::string const& path, std::string_view name);
-
 }}}  // namespace lockstep::train
 
 #if !defined(LOCKSTEP_COMPILED)

@@ -43,7 +43,7 @@ class ProgressBar final : public Observer {
 
   void draw(StepReport const& report, std::string const& line);
   [[nodiscard]] std::string describe(StepReport const& report) const;
-  static std::string number(char const* format, double value);
+  static std::string number(double value, int decimals);
 
   std::FILE* out_;
   bool terminal_;

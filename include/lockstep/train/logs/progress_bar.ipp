@@ -76,10 +76,10 @@ LOCKSTEP_COLD_INLINE void ProgressBar::finish(RunRecord const& record) {
 }
 
 LOCKSTEP_COLD_INLINE std::string ProgressBar::describe(EvaluationReport const& report) {
-  auto line = "evaluation loss " + number("%.4f", report.loss);
+  auto line = "evaluation loss " + number(report.loss, 4);
   auto const shown = std::min(report.metrics.size(), max_metrics);
   for (std::size_t i = 0; i < shown; ++i)
-    line += ", " + report.metrics[i].first + " " + number("%.4f", report.metrics[i].second);
+    line += ", " + report.metrics[i].first + " " + number(report.metrics[i].second, 4);
   if (shown < report.metrics.size()) line += " and " + std::to_string(report.metrics.size() - shown) + " more metrics";
   return line + " over " + std::to_string(report.samples) + " samples";
 }
@@ -92,13 +92,13 @@ LOCKSTEP_INLINE void ProgressBar::draw(StepReport const& report, std::string con
 
 LOCKSTEP_COLD_INLINE std::string ProgressBar::describe(StepReport const& report) const {
   return "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ", step " +
-         std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) +
-         ", " + number("%.0f", report.samples_per_second) + " samples/s";
+         std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number(report.loss, 4) + ", " +
+         number(report.samples_per_second, 0) + " samples/s";
 }
 
-LOCKSTEP_COLD_INLINE std::string ProgressBar::number(char const* format, double value) {
+LOCKSTEP_COLD_INLINE std::string ProgressBar::number(double value, int decimals) {
   char text[64];
-  std::snprintf(text, sizeof text, format, value);
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
   return text;
 }
 

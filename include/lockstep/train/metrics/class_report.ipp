@@ -23,10 +23,10 @@ LOCKSTEP_INLINE std::string class_report(EvaluationReport const& report, std::ve
   };
   std::size_t width = 10;
   for (auto const& name : names) width = std::max(width, characters(name));
-  auto const text = [](char const* format, auto... values) {
-    char line[128];
-    std::snprintf(line, sizeof line, format, values...);
-    return std::string(line);
+  auto const numbers = [](double samples, double recall, double precision, double f1) {
+    char text[128];
+    std::snprintf(text, sizeof text, "%10.0f %8.4f  %8.4f %8.4f\n", samples, recall, precision, f1);
+    return std::string(text);
   };
   auto const spaces = [&](std::string const& string, std::size_t columns) {
     return std::string(columns - std::min(columns, characters(string)), ' ');
@@ -44,7 +44,7 @@ LOCKSTEP_INLINE std::string class_report(EvaluationReport const& report, std::ve
     auto const both = count(i, i);
     auto const recall = labels > 0 ? both / labels : 0, precision = predicted > 0 ? both / predicted : 0;
     auto const f1 = labels + predicted > 0 ? 2 * both / (labels + predicted) : 0;
-    out += padded(names[i], width) + text("%10.0f %8.4f  %8.4f %8.4f\n", labels, recall, precision, f1);
+    out += padded(names[i], width) + numbers(labels, recall, precision, f1);
     samples += labels;
     if (labels + predicted == 0) continue;
     recalls += recall;
@@ -53,15 +53,14 @@ LOCKSTEP_INLINE std::string class_report(EvaluationReport const& report, std::ve
     ++counted;
   }
   counted = std::max(counted, 1.0);
-  out += padded("macro mean", width) +
-         text("%10.0f %8.4f  %8.4f %8.4f\n", samples, recalls / counted, precisions / counted, f1s / counted);
+  out += padded("macro mean", width) + numbers(samples, recalls / counted, precisions / counted, f1s / counted);
   out += "confusion matrix: rows are labels, columns are predictions\n" + padded("", width);
   auto const column = [&](std::string const& name) { return "  " + spaces(name, 6) + name; };
   for (auto const& name : names) out += column(name);
   for (std::size_t i = 0; i < classes; ++i) {
     out += "\n" + padded(names[i], width);
     for (std::size_t k = 0; k < classes; ++k) {
-      auto const number = text("%.0f", count(i, k));
+      auto const number = std::to_string(std::llround(count(i, k)));
       out += spaces(number, characters(column(names[k]))) + number;
     }
   }

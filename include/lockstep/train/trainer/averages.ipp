@@ -24,7 +24,10 @@ LOCKSTEP_COLD_INLINE void BatchStatistics::add(std::span<float const> from_zero,
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) any = any || (momentum_[i] > 0 && from_zero[i] != 0);
   for (std::size_t i = 0; any && i < count; ++i)
-    if (momentum_[i] > 0) totals[i] += static_cast<double>(from_zero[i]) / momentum_[i], totals[count + i] += 1;
+    if (momentum_[i] > 0) {
+      totals[i] += static_cast<double>(from_zero[i]) / momentum_[i];
+      totals[count + i] += 1;
+    }
 }
 
 LOCKSTEP_COLD_INLINE KeptBuffers::KeptBuffers(parallel::AnySession& session, std::span<float const> buffers)

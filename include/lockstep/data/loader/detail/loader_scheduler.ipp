@@ -211,7 +211,7 @@ LOCKSTEP_INLINE bool LoaderScheduler::all_busy() const noexcept {
 
 LOCKSTEP_INLINE void LoaderScheduler::work(WorkerProgress& worker) {
   std::unique_lock lock(mutex_);
-  worker.thread = static_cast<int>(::gettid());
+  worker.thread = ::gettid();
   while (!stopped_) {
     if (run_one(lock, worker)) continue;
     auto const begin = Clock::seconds();

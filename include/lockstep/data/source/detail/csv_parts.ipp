@@ -88,7 +88,7 @@ LOCKSTEP_INLINE void CsvIndexer::read(std::size_t begin, std::size_t end, std::s
 }
 
 LOCKSTEP_INLINE bool CsvIndexer::cut_into_parts() {
-  auto const size = static_cast<std::size_t>(file_.size());
+  auto const size = file_.size();
   std::string text;
   read(0, std::min<std::size_t>(3, size), text);
   parts_ = {text == "\xef\xbb\xbf" ? std::size_t{3} : 0};
@@ -109,7 +109,7 @@ LOCKSTEP_INLINE bool CsvIndexer::cut_into_parts() {
 }
 
 LOCKSTEP_INLINE std::optional<std::size_t> CsvIndexer::end_of_row(std::size_t begin) const {
-  auto const size = static_cast<std::size_t>(file_.size());
+  auto const size = file_.size();
   std::string text;
   for (std::size_t window = 1 << 16; window <= 2 * TextWindow::longest; window *= 2) {
     read(begin, std::min(begin + window, size), text);

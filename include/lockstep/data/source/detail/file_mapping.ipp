@@ -32,7 +32,7 @@ LOCKSTEP_INLINE void handle_sigbus(int, ::siginfo_t* info, void*) noexcept {
 
 LOCKSTEP_INLINE FileMapping::FileMapping(std::shared_ptr<DataFile const> file) : file_(std::move(file)) {
   auto const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  auto const bytes = (static_cast<std::size_t>(file_->size()) + page - 1) / page * page;
+  auto const bytes = (file_->size() + page - 1) / page * page;
   auto const place = std::bit_ceil(page + bytes);
   // Reserves twice the size, and unmaps everything outside the part that is aligned to its size.
   auto* const reserved = ::mmap(nullptr, 2 * place, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

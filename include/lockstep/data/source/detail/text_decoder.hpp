@@ -41,7 +41,7 @@ class TextDecoder {
 
  private:
   struct Close {
-    void operator()(void* converter) const noexcept { ::iconv_close(static_cast<::iconv_t>(converter)); }
+    void operator()(void* converter) const noexcept { ::iconv_close(converter); }
   };
 
   std::string encoding_;

@@ -76,7 +76,7 @@ LOCKSTEP_INLINE std::optional<std::size_t> TextDecoder::convert(std::string_view
   auto const append = [&](char** input, std::size_t* bytes) {
     auto* to = buffer.data();
     auto room = buffer.size();
-    auto const done = ::iconv(static_cast<::iconv_t>(converter_.get()), input, bytes, &to, &room);
+    auto const done = ::iconv(converter_.get(), input, bytes, &to, &room);
     int const error = done == static_cast<std::size_t>(-1) ? errno : 0;
     out.append(buffer.data(), buffer.size() - room);
     return error;

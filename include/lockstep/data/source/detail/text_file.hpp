@@ -40,7 +40,7 @@ class TextFile {
   [[nodiscard]] bool checks() const noexcept { return decoding_ != Decoding::none; }
 
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(file_.size()); }
+  [[nodiscard]] std::size_t size() const noexcept { return file_.size(); }
   [[nodiscard]] DataFile const& file() const noexcept { return file_; }
   /// Returns a hash of the whole file after the indexing pass. If the file was indexed in parts, the first call reads
   /// it.

@@ -49,8 +49,7 @@ LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::uint64_t max_held_byte
       file_(open(std::move(path), encoding)),
       hash_(file_.size()),
       is_held_(file_.size() <= max_held_bytes) {
-  if (is_held_)
-    with_memory_for(file_.path(), file_.size(), [&] { held_.reserve(static_cast<std::size_t>(file_.size())); });
+  if (is_held_) with_memory_for(file_.path(), file_.size(), [&] { held_.reserve(file_.size()); });
 }
 
 LOCKSTEP_INLINE TextFile::TextFile(std::string path, std::string const& encoding)

@@ -80,7 +80,7 @@ class TokenBuilder {
     auto const records_end = header_.parts[1].records_at + bytes_of_records(evaluation);
     header_.tokens_at = (records_end + TokenHeader::body - 1) / TokenHeader::body * TokenHeader::body;
     if (header_.tokens_at > records_end) {  // fills the gap: the space of a hole would not be reserved
-      std::vector<std::byte> const zeros(static_cast<std::size_t>(header_.tokens_at - records_end));
+      std::vector<std::byte> const zeros(header_.tokens_at - records_end);
       file_.write(records_end, std::span(zeros));
     }
 

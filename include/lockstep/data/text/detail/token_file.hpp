@@ -122,8 +122,7 @@ class TokenFileWriter {
   }
   template <class Value>
   void read(std::uint64_t at, std::span<Value> values) const {
-    if (read_at(file_, reinterpret_cast<char*>(values.data()), values.size_bytes(), static_cast<std::size_t>(at),
-                path_) != values.size_bytes())
+    if (read_at(file_, reinterpret_cast<char*>(values.data()), values.size_bytes(), at, path_) != values.size_bytes())
       throw DataError(path_ + ": became shorter while it was written");
   }
   /// Writes vocabulary, classes, checksums and the header, which complete the file.

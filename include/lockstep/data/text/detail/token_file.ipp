@@ -38,7 +38,7 @@ LOCKSTEP_INLINE void TokenFile::verify(ThreadPool& pool, Progress* progress) con
   auto const checksums = read_checksums();
   each_token_block(header_, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
     thread_local std::vector<std::byte> content;
-    content.resize(static_cast<std::size_t>(bytes));
+    content.resize(bytes);
     file_.read(begin, content);
     if (checksum(content) != checksums[block]) file_.fail("is damaged at byte " + std::to_string(begin) + " or after");
   });
@@ -67,7 +67,7 @@ LOCKSTEP_INLINE void TokenFile::read(TokenRecord const& record, std::span<std::i
 LOCKSTEP_INLINE std::vector<Checksum> TokenFile::read_checksums() const {
   auto const bytes = header_.blocks() * sizeof(Checksum);
   file_.require_range(header_.checksums_at, bytes, "the checksums");
-  std::vector<Checksum> checksums(static_cast<std::size_t>(header_.blocks()));
+  std::vector<Checksum> checksums(header_.blocks());
   file_.read(header_.checksums_at, std::as_writable_bytes(std::span(checksums)));
   return checksums;
 }
@@ -82,10 +82,10 @@ LOCKSTEP_INLINE void TokenFileWriter::seal(TokenHeader header, std::string const
   header.file_bytes = header.checksums_at + header.blocks() * sizeof(Checksum);
   header.texts = checksum(std::as_bytes(std::span(texts)));
   write(header.vocabulary_at, std::span(texts.data(), texts.size()));
-  std::vector<Checksum> checksums(static_cast<std::size_t>(header.blocks()));
+  std::vector<Checksum> checksums(header.blocks());
   each_token_block(header, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
     thread_local std::vector<std::byte> content;
-    content.resize(static_cast<std::size_t>(bytes));
+    content.resize(bytes);
     read(begin, std::span(content));
     checksums[block] = checksum(content);
   });

@@ -61,7 +61,11 @@ LOCKSTEP_INLINE void RankWatch::wait_for_notifications() const {
 }
 
 LOCKSTEP_INLINE void RankWatch::wait_for_peers() const {
-  wait_for_ends([this] { return open_peers_ == 0 || (::usleep(2000), false); });
+  wait_for_ends([this] {
+    if (open_peers_ == 0) return true;
+    ::usleep(2000);
+    return false;
+  });
 }
 
 LOCKSTEP_INLINE void RankWatch::report() {

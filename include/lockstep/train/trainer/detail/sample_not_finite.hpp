@@ -86,8 +86,12 @@ template <class Loader>
         for (auto const& batch : held.batches())
           for (Index row = 0; row < batch.rows(); ++row) {
             int member = 0;
-            auto const look = [&](auto const& column) { return row_is_finite(column, row) && (++member, true); };
-            if (!std::apply([&](auto const&... column) { return (look(column) && ...); }, batch.columns()))
+            auto const is_finite = [&](auto const& column) {
+              bool const finite = row_is_finite(column, row);
+              if (finite) ++member;
+              return finite;
+            };
+            if (!std::apply([&](auto const&... column) { return (is_finite(column) && ...); }, batch.columns()))
               return not_finite_text(sample_name(held, batch.positions()(row)), member);
           }
       }

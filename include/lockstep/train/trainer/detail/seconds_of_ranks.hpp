@@ -24,7 +24,10 @@ template <class Session>
   session.all_reduce(all);
   std::vector<RankSeconds> out(world);
   auto const* at = all.data();
-  for (auto& seconds : out) seconds = {at[0], at[1], at[2], at[3]}, at += each;
+  for (auto& seconds : out) {
+    seconds = {at[0], at[1], at[2], at[3]};
+    at += each;
+  }
   return out;
 }
 
