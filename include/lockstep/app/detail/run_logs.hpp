@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -37,7 +38,7 @@ class RunLogs {
     metrics_.emplace(output.file(names[0]));
     table_.emplace(output.file(names[1]));
 #if defined(LOCKSTEP_TENSORBOARD)
-    events_.emplace(output.folder());
+    events_ = std::make_unique<train::TensorBoard>(output.folder());
 #endif
   }
   RunLogs(RunLogs const&) = delete;
@@ -47,9 +48,7 @@ class RunLogs {
   void join(std::vector<train::Observer*>& observers) {
     observers.insert(observers.begin(), &progress_);
     if (remove_run_json_) observers.insert(observers.end(), {&*remove_run_json_, &*metrics_, &*table_});
-#if defined(LOCKSTEP_TENSORBOARD)
-    if (events_) observers.push_back(&*events_);
-#endif
+    if (events_) observers.push_back(events_.get());
   }
 
   /// Notes removed logs after a fit, as their removal does not stop training.
@@ -67,9 +66,7 @@ class RunLogs {
   std::optional<RemoveRunJson> remove_run_json_;
   std::optional<train::MetricsLog> metrics_;
   std::optional<train::CsvLog> table_;
-#if defined(LOCKSTEP_TENSORBOARD)
-  std::optional<train::TensorBoard> events_;
-#endif
+  std::unique_ptr<train::Observer> events_;  // of equal size in files with and without TensorBoard
 };
 
 }}}  // namespace lockstep::app::detail
