@@ -29,7 +29,7 @@ compile() { # NAME FILE FLAG…
 compile main main -DLOCKSTEP_COMPILED "$@"
 compile other other -DLOCKSTEP_COMPILED "$@"
 compile header_only other "$@"
-compile unchecked other -DLOCKSTEP_COMPILED -DLOCKSTEP_CONTRACT_LEVEL=0 "$@"
+compile unchecked other -DLOCKSTEP_COMPILED -DLOCKSTEP_CONTRACT_LEVEL=LOCKSTEP_CONTRACT_OFF "$@"
 
 link() { # FILE…
   (cd "$folder" && "$compiler" -pthread "-fuse-ld=$linker" "$@" -o program) >"$folder/log" 2>&1

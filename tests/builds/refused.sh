@@ -27,4 +27,12 @@ refuses 'it needs a libc++ newer than 19, or libstdc++' -D_LIBCPP_VERSION=190107
 refuses 'it needs exceptions and type information' -fno-rtti
 refuses 'it needs exceptions and type information' -fno-exceptions
 refuses '-ffast-math changes results' -ffast-math
+preprocess -ffast-math -fno-fast-math
+if [[ $("$compiler" --version) != *clang* ]]; then # which has no macro for it
+  refuses '-funsafe-math-optimizations and its parts change results' -funsafe-math-optimizations
+fi
+refuses 'LOCKSTEP_CONTRACT_LEVEL must be' -DLOCKSTEP_CONTRACT_LEVEL=CHEAP
+refuses 'LOCKSTEP_CONTRACT_LEVEL must be' -DLOCKSTEP_CONTRACT_LEVEL
+preprocess -DLOCKSTEP_CONTRACT_LEVEL=LOCKSTEP_CONTRACT_OFF
+refuses "Qt's macros slots and signals" -Dslots=
 exit $failed

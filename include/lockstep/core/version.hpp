@@ -45,8 +45,9 @@
 #else
 #define LOCKSTEP_ABI_SET
 #endif
-/// Level of run-time checks (contract.hpp).
-#define LOCKSTEP_CONTRACT_OFF 0
+/// Level of run-time checks (contract.hpp). None is 0 or 1, the values of a misspelt name and of a macro without a
+/// value.
+#define LOCKSTEP_CONTRACT_OFF 5
 #define LOCKSTEP_CONTRACT_CHEAP 10
 #define LOCKSTEP_CONTRACT_NORMAL 20
 #if !defined(LOCKSTEP_CONTRACT_LEVEL)
@@ -79,7 +80,19 @@
 #endif
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error \
-    "Lockstep: -ffast-math changes results between runs and builds, and -ffinite-math-only hides a nan; compile without"
+    "Lockstep: -ffast-math changes results between runs and builds, and -ffinite-math-only hides a nan; compile files that include Lockstep without, or add -fno-fast-math -ffp-contract=off"
+#endif
+#if defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)  // clang defines neither
+#error \
+    "Lockstep: -funsafe-math-optimizations and its parts change results between builds; compile files that include Lockstep without, or add -fno-unsafe-math-optimizations"
+#endif
+#if defined(slots) || defined(signals)
+#error "Lockstep: Qt's macros slots and signals: define QT_NO_KEYWORDS, or include Lockstep first"
+#endif
+#if LOCKSTEP_CONTRACT_LEVEL != LOCKSTEP_CONTRACT_NORMAL && LOCKSTEP_CONTRACT_LEVEL != LOCKSTEP_CONTRACT_CHEAP && \
+    LOCKSTEP_CONTRACT_LEVEL != LOCKSTEP_CONTRACT_OFF
+#error \
+    "Lockstep: LOCKSTEP_CONTRACT_LEVEL must be LOCKSTEP_CONTRACT_NORMAL, LOCKSTEP_CONTRACT_CHEAP or LOCKSTEP_CONTRACT_OFF"
 #endif
 
 // A program whose files use the library in both ways has two of everything, so it must not link. Linkers reject a
