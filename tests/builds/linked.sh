@@ -47,7 +47,7 @@ refuses() {
 }
 
 tried=0
-for linker in bfd gold lld; do
+for linker in bfd gold lld lld-19; do
   "$compiler" "-fuse-ld=$linker" -Wl,--version >/dev/null 2>&1 || continue
   tried=$((tried + 1))
   if ! link main.o other.o "$library" || ! "$folder/program"; then
@@ -57,6 +57,8 @@ for linker in bfd gold lld; do
   fi
   refuses 'a linked file and a header-only one' lockstep_is_linked_in_one_file_and_header_only_in_another \
     main.o header_only.o "$library"
+  refuses 'the same without unused sections' lockstep_is_linked_in_one_file_and_header_only_in_another \
+    main.o header_only.o "$library" -Wl,--gc-sections
   refuses 'a file with other checks' _off main.o unchecked.o "$library"
   refuses 'a program without the library' json main.o other.o
 done

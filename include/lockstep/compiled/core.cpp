@@ -36,6 +36,7 @@
 #endif
 
 char lockstep_is_linked_in_one_file_and_header_only_in_another;
+[[LOCKSTEP_MIX_SECTION]] static char lockstep_is_linked;
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 

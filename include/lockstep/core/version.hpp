@@ -96,13 +96,19 @@
 #endif
 
 // A program whose files use the library in both ways has two of everything, so it must not link. Linkers reject a
-// symbol that one file defines as thread-local and another as an ordinary variable.
+// symbol that one file defines as thread-local and another as an ordinary variable. lld 19 does not, for files of
+// clang, but rejects a section of both.
 #if defined(__ELF__) && !defined(__CUDA_ARCH__)
+#define LOCKSTEP_MIX_SECTION \
+  gnu::section(".lockstep_is_linked_in_one_file_and_header_only_in_another"), gnu::used, gnu::retain
 #if defined(LOCKSTEP_COMPILED)
 extern "C" [[gnu::visibility("hidden")]] char lockstep_is_linked_in_one_file_and_header_only_in_another;
 #else
 extern "C" {
 [[gnu::used, gnu::visibility("hidden")]] inline __thread char lockstep_is_linked_in_one_file_and_header_only_in_another;
+#if defined(__clang__)
+[[LOCKSTEP_MIX_SECTION, gnu::visibility("hidden")]] inline __thread char lockstep_is_header_only;
+#endif
 }
 #endif
 #endif
