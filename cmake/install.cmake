@@ -21,12 +21,8 @@ foreach(library compiled compiled_app compiled_cuda)
     install(EXPORT ${export} NAMESPACE lockstep:: FILE ${export}-targets.cmake DESTINATION "${lockstep_package}")
   endif()
 endforeach()
-install(FILES cmake/lockstep-config.cmake cmake/lockstep-compiled.cmake cmake/lockstep-compiled_cuda.cmake
-              cmake/lockstep-blas.cmake cmake/lockstep-onednn.cmake
-              cmake/lockstep-zstd.cmake cmake/lockstep-utf8proc.cmake cmake/lockstep-mpi.cmake cmake/lockstep-app.cmake
-              cmake/lockstep-torch.cmake cmake/lockstep-cuda.cmake cmake/lockstep-cudnn.cmake
-              cmake/lockstep-nccl.cmake cmake/lockstep-sentencepiece.cmake cmake/lockstep-tensorboard.cmake
-        DESTINATION "${lockstep_package}")
+file(GLOB lockstep_package_files CONFIGURE_DEPENDS cmake/lockstep-*.cmake)
+install(FILES ${lockstep_package_files} DESTINATION "${lockstep_package}")
 write_basic_package_version_file(
   "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${lockstep_package}")
@@ -45,8 +41,38 @@ if(LOCKSTEP_BUILD_BENCHMARKS)
   endforeach()
 endif()
 
-# For builds without CMake: pkg-config --cflags lockstep. An absolute folder of headers has no prefix.
-set(lockstep_includedir "\${prefix}")
+# For builds without CMake: pkg-config --cflags lockstep, or --cflags --libs lockstep_compiled. The latter has the macros
+# and libraries that lockstep::compiled was compiled with. An absolute folder has no prefix.
+foreach(folder include lib)
+  set(lockstep_${folder}dir "\${prefix}")
+endforeach()
 cmake_path(APPEND lockstep_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+cmake_path(APPEND lockstep_libdir "${CMAKE_INSTALL_LIBDIR}")
 configure_file(cmake/lockstep.pc.in lockstep.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+
+function(lockstep_install_pkg_config lockstep_pc_name lockstep_pc_requires lockstep_pc_cflags lockstep_pc_libraries)
+  configure_file(cmake/lockstep_compiled.pc.in ${lockstep_pc_name}.pc @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${lockstep_pc_name}.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+endfunction()
+if(LOCKSTEP_BUILD_COMPILED)
+  set(cflags -DLOCKSTEP_COMPILED)
+  set(libraries "")
+  if(LOCKSTEP_COMPILED_FOR_ONE_SET)
+    list(APPEND cflags -DLOCKSTEP_ONE_INSTRUCTION_SET)
+  endif()
+  if("lockstep::blas" IN_LIST lockstep_compiled_link)
+    list(APPEND cflags -DLOCKSTEP_BLAS)
+    list(APPEND libraries "${LOCKSTEP_OPENBLAS}" -lm)
+  endif()
+  if("lockstep::onednn" IN_LIST lockstep_compiled_link)
+    list(APPEND cflags -DLOCKSTEP_ONEDNN "-I${LOCKSTEP_ONEDNN_INCLUDE}")
+    list(APPEND libraries "${LOCKSTEP_ONEDNN}" "${LOCKSTEP_GOMP}")
+  endif()
+  list(JOIN cflags " " cflags)
+  list(JOIN libraries " " libraries)
+  lockstep_install_pkg_config(lockstep_compiled lockstep "${cflags}" "${libraries}")
+  if(TARGET lockstep_compiled_app)
+    lockstep_install_pkg_config(lockstep_compiled_app lockstep_compiled "-I${LOCKSTEP_YAML_INCLUDE}" "${LOCKSTEP_YAML}")
+  endif()
+endif()

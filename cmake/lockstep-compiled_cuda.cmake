@@ -15,7 +15,7 @@ if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-config.cmake" AND NOT EXISTS "${CM
     message(STATUS "Lockstep: it was installed without CUDA; there is no target lockstep::compiled_cuda")
     return()
   endif()
-  file(GLOB lockstep_built "${CMAKE_CURRENT_LIST_DIR}/../../*lockstep_compiled_cuda.*")
+  file(GLOB lockstep_built "${lockstep_above}/*lockstep_compiled_cuda*" "${lockstep_above}/lib/*lockstep_compiled_cuda*")
   if(NOT lockstep_built)
     message(STATUS "Lockstep: the library for CUDA was not built before Lockstep was installed (target "
                    "lockstep_compiled_cuda); there is no target lockstep::compiled_cuda")
