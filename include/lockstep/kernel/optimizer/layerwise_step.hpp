@@ -61,7 +61,10 @@ struct LayerwiseStep<HostSpace> : detail::KernelTypes<HostSpace> {
       of_update[static_cast<std::size_t>(c)] += squares(update, n);
     });
     double values = 0, updates = 0;
-    for (std::size_t c = 0; c < static_cast<std::size_t>(chunks); ++c) values += of_values[c], updates += of_update[c];
+    for (std::size_t c = 0; c < static_cast<std::size_t>(chunks); ++c) {
+      values += of_values[c];
+      updates += of_update[c];
+    }
     auto const rate = static_cast<Scalar>(rule.rate() * detail::trust_ratio(values, updates));
     for_blocks([&](auto vectors, Index, Index at, Index n, auto const& states, Scalar* update) {
       rule.update(vectors, n, slice.values + at, states, update);
