@@ -10,7 +10,7 @@ LOCKSTEP_INLINE void SegmentPlan::build(std::span<std::int32_t const> ids) {
   });
   reserve(ids.size());
   auto const largest = collect(ids);
-  sort(static_cast<int>(std::bit_width(static_cast<std::uint32_t>(largest))));
+  sort(32 - std::countl_zero(static_cast<std::uint32_t>(largest)));
   cut();
 }
 
