@@ -14,8 +14,11 @@ cat >"$folder/model.cu" <<'END'
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/binary_cross_entropy_with_logits.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/huber_loss.hpp>
 #include <lockstep/nn/loss/kl_to_standard_normal.hpp>
+#include <lockstep/nn/loss/mean_absolute_error.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/loss/quantile_loss.hpp>
 #include <lockstep/optim/adamw.hpp>
 
 using namespace lockstep;
@@ -29,6 +32,9 @@ nn::LossOf<nn::Context<Number, CudaSpace>> without_targets(nn::Context<Number, C
                                                            nn::Variable<Number, 2, CudaSpace> x) {
   return nn::binary_cross_entropy_with_logits(context, x, 0.9)
       .with_auxiliary(nn::mean_squared_error(context, x, 1))
+      .with_auxiliary(nn::mean_absolute_error(context, x, 1))
+      .with_auxiliary(nn::huber_loss(context, x, 1))
+      .with_auxiliary(nn::quantile_loss(context, x, 1))
       .with_auxiliary(nn::kl_to_standard_normal(context, x, x));
 }
 template nn::Loss<CudaSpace> without_targets(nn::Context<float, CudaSpace>&, nn::Variable<float, 2, CudaSpace>);
