@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # linked_cuda.sh COMPILER NVCC FOLDER CUDA_INCLUDE: a file of a program that links the CUDA kernels has none of its own,
-# compiled without nvcc or by nvcc. Header-only, nvcc finds kernels in it, and a rule of the program's own is one.
+# compiled without nvcc or by nvcc. Header-only, nvcc finds kernels in it, and a rule of the program's own is one. nvcc
+# compiles all of lockstep.hpp.
 set -euo pipefail
 compiler=$1 nvcc=$2 folder=$3 cuda=$4
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -61,10 +62,16 @@ void halve(lockstep::memory::Stream<lockstep::CudaSpace> stream,
 }
 END
 
+printf '#include <lockstep/%s>\n' cuda.cuh lockstep.hpp >"$folder/all.cu"
+
+# by_nvcc FLAG…: compiles a file.
+by_nvcc() {
+  "$nvcc" -std=c++20 --extended-lambda --expt-relaxed-constexpr -diag-suppress=177,780,1675,2810 -ccbin "$compiler" \
+    -I "$root/include" "$@"
+}
 # kernels FILE FLAG…: prints the number of kernels that nvcc finds.
 kernels() {
-  "$nvcc" -std=c++20 --extended-lambda --expt-relaxed-constexpr -diag-suppress=177,780,1675,2810 -ccbin "$compiler" \
-    "${@:2}" -I "$root/include" -ptx "$folder/$1.cu" -o "$folder/$1.ptx"
+  by_nvcc "${@:2}" -ptx "$folder/$1.cu" -o "$folder/$1.ptx"
   grep -c '\.entry' "$folder/$1.ptx" || true
 }
 linked=$(kernels model -DLOCKSTEP_COMPILED)
@@ -72,6 +79,7 @@ own=$(kernels rule -DLOCKSTEP_COMPILED)
 all=$(kernels rule)
 [[ $linked == 0 ]] || { echo "nvcc finds $linked kernels in a linked file that has none" >&2; failed=1; }
 [[ $own == 1 ]] || { echo "nvcc finds $own kernels in a linked file with one" >&2; failed=1; }
+by_nvcc -DLOCKSTEP_COMPILED -c "$folder/all.cu" -o "$folder/all.o" || failed=1
 ((all >= 1)) || { echo "nvcc finds no kernel in a header-only file" >&2; failed=1; }
 
 "$compiler" -std=c++20 -x c++ -DLOCKSTEP_COMPILED -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -I "$root/include" \

@@ -76,6 +76,16 @@ class StandardScaler {
                 "Lockstep: StandardScaler takes members of the sample that are float or double, or an std::optional, "
                 "std::array or std::vector of them, or an std::vector of such arrays");
 
+  /// Returns 0, the channel of a member that has no other. nvcc requires it before the default arguments.
+  template <class Member>
+  [[nodiscard]] static constexpr Index only_channel() noexcept {
+    static_assert(
+        detail::channels_of<Member> <= 1,
+        "Lockstep: this member of the sample has several channels, each with a mean and a deviation: name the "
+        "channel, such as scale.deviation(&Sample::member, 0)");
+    return 0;
+  }
+
  public:
   /// Computes means and deviations of a dataset. Pass the training part only.
   /// @throws DataError for a dataset without samples, and for a sample that cannot be made or has an infinity or a
@@ -154,16 +164,6 @@ class StandardScaler {
  private:
   static constexpr std::size_t channels = (std::size_t{0} + ... + detail::channels_of<Members>);
 
-  /// Returns 0, the channel of a member that has no other.
-  template <class Member>
-  [[nodiscard]] static constexpr Index only_channel() noexcept {
-    static_assert(
-        detail::channels_of<Member> <= 1,
-        "Lockstep: this member of the sample has several channels, each with a mean and a deviation: name the "
-        "channel, such as scale.deviation(&Sample::member, 0)");
-    return 0;
-  }
-
   /// Calls f(member, number of its first channel) for each member.
   template <class Function>
   void each_member(Function const& f) const {
@@ -190,10 +190,10 @@ class StandardScaler {
 };
 /// Takes the sample type and its members from the pointers to members.
 template <Dataset Source, class Sample, class... Members>
-StandardScaler(Source const&, Members Sample::*...) -> StandardScaler<Sample, Members...>;
+StandardScaler(Source const& training, Members Sample::*... members) -> StandardScaler<Sample, Members...>;
 /// Takes the sample type and its members from the pointers to members.
 template <class Sample, class... Members>
-StandardScaler(std::string_view, Members Sample::*...) -> StandardScaler<Sample, Members...>;
+StandardScaler(std::string_view text, Members Sample::*... members) -> StandardScaler<Sample, Members...>;
 
 }}}  // namespace lockstep::data
 

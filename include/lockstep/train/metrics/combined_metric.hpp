@@ -18,9 +18,11 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 namespace detail {
-/// Replaces the type of a metric by double.
+/// Replaces the type of a metric by double. nvcc does not expand a pack in an alias that is always double.
 template <class AnyMetric>
-using ValueOf = double;
+struct ValueOf {
+  using type = double;
+};
 }  // namespace detail
 
 /// Function of the values of several metrics, for `best_by` of a model with several tasks:
@@ -33,7 +35,7 @@ class CombinedMetric {
                 "Lockstep: a CombinedMetric takes metrics with one value(), and one of these has several");
   static_assert(!(std::is_same_v<Metrics, LossPart> || ...),
                 "Lockstep: a CombinedMetric takes metrics of predictions, and a LossPart is none");
-  static_assert(std::is_invocable_r_v<double, Function const&, detail::ValueOf<Metrics>...>,
+  static_assert(std::is_invocable_r_v<double, Function const&, typename detail::ValueOf<Metrics>::type...>,
                 "Lockstep: the function of a CombinedMetric takes one double for each metric and returns a number");
 
  public:
