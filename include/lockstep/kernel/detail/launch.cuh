@@ -61,10 +61,10 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// Returns the block's dynamic shared memory, aligned to 16 bytes.
 template <class T>
 [[nodiscard]] __device__ T* dynamic_shared() noexcept {
-#ifdef __CUDACC__
-  extern __shared__ uint4 memory[];
-#else  // the tests' emulation of CUDA, whose static variables have a fixed size
+#ifdef LOCKSTEP_CUDA_EMULATION  // by the tests, whose static variables have a fixed size
   auto* const memory = cuda_emulation::dynamic_shared();
+#else
+  extern __shared__ uint4 memory[];
 #endif
   return reinterpret_cast<T*>(memory);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <lockstep/comm/operation.hpp>
+#include <lockstep/kernel/copy/convert.cuh>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
