@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/lamb.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 
@@ -108,6 +109,24 @@ std::string shrunk(Optimizer const& optimizer) {
   return names;
 }
 }  // namespace
+
+TEST_CASE("an optimizer of whole parameters gets them without the padding after them") {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Mixed> replica(model, layout, {.threads = 1});
+  for (auto const& entry : layout.entries()) {
+    std::fill_n(replica.values().data() + entry.offset, entry.size, 3.0f);
+    std::fill_n(replica.gradient_data() + entry.offset, entry.size, 1.0f);
+  }
+  parallel::OptimizerState<optim::LAMB> state(layout);
+  state.update(optim::LAMB{.epsilon = 0, .weight_decay = 0}, replica, {0, 1}, {.step = 1, .learning_rate = 0.5});
+  for (auto const& entry : layout.entries()) {
+    auto const values = replica.values().subspan(static_cast<std::size_t>(entry.offset),
+                                                 static_cast<std::size_t>(nn::ParameterLayout::padded(entry.size)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      CHECK(values[i] == (i < static_cast<std::size_t>(entry.size) ? doctest::Approx(1.5) : doctest::Approx(0)));
+  }
+}
 
 TEST_CASE("weight decay applies to the parameters that the rule selects, by default to all") {
   optim::SGD sgd{.weight_decay = 0.1};

@@ -74,8 +74,8 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
   using Moments::make_scalars_;
   using Moments::parts_;
 
-  /// Elements [begin, end) of the arena that one call can update: of one parameter group, dense or of one table, and of
-  /// one parameter if the optimizer needs whole ones.
+  /// Elements [begin, end) of the arena that one call can update: of one parameter group, dense or of one table; and
+  /// one parameter without padding if the optimizer needs whole ones.
   struct Range {
     Index begin = 0, end = 0;
     double rate = 1;
@@ -86,6 +86,7 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
   /// Splits the arena into as few ranges as possible, in order.
   template <class Function>
   void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, Function&& f) const {
+    constexpr bool whole = optim::steps_whole_parameters<Optimizer>();
     Range range;
     auto const& entries = layout_->entries();
     for (auto i = entries.size(); i-- > 0;) {
@@ -93,11 +94,11 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
       auto const decays = optim::decay_of(optimizer, entry);
       auto const rate = optim::rate_of(optimizer, entry);
       bool const is_table = !tables.empty() && tables[0].offset == entry.offset && entry.size > 0;
-      if (is_table || optim::steps_whole_parameters<Optimizer>() || decays != range.decays || rate != range.rate) {
+      if (is_table || whole || decays != range.decays || rate != range.rate) {
         if (range.begin < range.end) f(std::as_const(range));
         range = {entry.offset, entry.offset, rate, decays, {}};
       }
-      range.end = entry.offset + nn::ParameterLayout::padded(entry.size);
+      range.end = entry.offset + (whole ? entry.size : nn::ParameterLayout::padded(entry.size));
       if (!is_table) continue;
       f(Range{entry.offset, entry.offset + entry.size, rate, decays, tables[0]});
       range.begin = range.end;
