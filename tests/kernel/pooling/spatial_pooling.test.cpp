@@ -172,7 +172,7 @@ TEST_CASE("adaptive windows of an empty input are refused") {
   PoolingShape s = ConvolutionShape{.rows = 1, .inputs = 1, .extent = {1, 1, 0}};
   s.set_adaptive(2, 3);
   CHECK_THROWS_WITH_AS(average(s, {}, 0, Write::overwrite),
-                       "adaptive pooling: x has extent [1, 1, 0] and [0, 0, 3] windows; both must be at least 1",
+                       "adaptive pooling: x has extent [1, 1, 0] and [1, 1, 3] windows; both must be at least 1",
                        ShapeError);
   s.rows = 0;
   CHECK(average(s, {}, 0, Write::overwrite).y.empty());

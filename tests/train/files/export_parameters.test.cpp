@@ -39,6 +39,10 @@ struct Neighbors {
   nn::Parameter wide{{2, 3}, {}}, square{{3, 3}, {}};
   void visit(auto&& each) { each("wide", wide), each("square", square); }
 };
+struct Scalars {
+  nn::Parameter a{{}, {}}, b{{}, {}}, alone{{}, {}};
+  void visit(auto&& each) { each("a", a), each("b", b), each("alone", alone); }
+};
 struct Unequal {
   nn::Parameter a{{2, 3}, {}}, b{{2, 2}, {}};
   void visit(auto&& each) { each("a", a), each("b", b); }
@@ -232,6 +236,22 @@ TEST_CASE("axes of four axes are permuted back") {
   CHECK(loaded.values == arena.values);
 }
 
+TEST_CASE("scalars of one tensor are saved as its rows, and load from there") {
+  TemporaryFolder folder;
+  Arena<Scalars> const saved;
+  auto const names = [](std::string_view name) -> train::TensorInFile {
+    if (name == "a") return {.name = "scales", .rows_after = 1};
+    if (name == "b") return {.name = "scales", .rows_before = 1};
+    return {std::string(name)};
+  };
+  check_equal(exported(folder, saved, names),
+              {tensor<float>("scales", "F32", {2}, {0, 1}), tensor<float>("alone", "F32", {}, {2})});
+  Arena<Scalars> loaded;
+  loaded.fill(5);
+  train::load_parameters(folder / "out.safetensors", loaded.layout, loaded.values, {}, names);
+  CHECK(loaded.values == saved.values);
+}
+
 TEST_CASE("parameters without a name are left out, and a part is saved by its prefix") {
   TemporaryFolder folder;
   Arena<Two> const arena;
@@ -256,8 +276,14 @@ TEST_CASE("rows that are filled twice or not at all are refused") {
   CHECK(has(refused({.name = "w", .rows_after = 2}, {"v"}), "has rows from 2 to 4 that no parameter fills"));
   CHECK(has(refused({.name = "w", .rows_after = 2}, {.name = "w", .rows_before = 2, .rows_after = 1}),
             "has 4 rows by the parameter \"a\", and 5 by \"b\""));
-  CHECK(has(refused({.name = "w", .rows_after = 2}, {.name = "w", .rows_before = 2, .axes = {1, 0}}),
-            "has other axes or another shape for \"b\" than for \"a\""));
+  CHECK(has(
+      refused({.name = "w", .rows_after = 2}, {.name = "w", .rows_before = 2, .axes = {1, 0}}),
+      "has other axes or another shape for \"b\" than for \"a\"; the function of names must give each of its rows to "
+      "one parameter, all with the same axes and shape"));
+  CHECK(
+      has(refused({"__metadata__"}, {"v"}),
+          "out.safetensors: the tensor \"__metadata__\" has a name that the format reserves, so that no program could "
+          "load it; save it under another name, by the function of names"));
   CHECK(has(refused({.name = "w", .rows_before = -1}, {"v"}), "has -1 rows before the parameter \"a\""));
   constexpr auto most = std::numeric_limits<Index>::max();
   CHECK(has(refused({.name = "w", .rows_before = most}, {"v"}), "has 9223372036854775807 rows before"));
@@ -272,7 +298,8 @@ TEST_CASE("a square matrix that is not transposed like those next to it is refus
                             : train::TensorInFile{.name = "h.square.weight", .axes = axes};
     };
   };
-  CHECK(has(message<DataError>(Arena<Neighbors>{}, names({})), "\"h.square.weight\" is square and would be"));
+  CHECK(
+      has(message<DataError>(Arena<Neighbors>{}, names({})), "\"h.square.weight\" is square and would be saved as it"));
   CHECK(message<DataError>(Arena<Neighbors>{}, names({0, 1})).empty());
 }
 

@@ -16,7 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 [[nodiscard]] constexpr double nadam_momentum(double beta1, double momentum_decay, double t) {
   return beta1 * (1 - std::pow(0.96, t * momentum_decay) / 2);
 }
-/// Returns u(1) u(2) ... u(t). A function of the step, so that a run resumes without it. At most some hundred factors
+/// Returns u(1) u(2) ... u(t). A function of the step, so that a run resumes without it. At most some thousand factors
 /// are computed: after these, either the product vanishes against 1, or all further factors are beta1.
 [[nodiscard]] constexpr double nadam_product(double beta1, double momentum_decay, double t) {
   double const shrink = std::pow(0.96, momentum_decay);

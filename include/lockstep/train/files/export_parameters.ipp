@@ -96,7 +96,9 @@ class Export {
       for (auto k = i; k > 0 && parts[k].to.rows_before < parts[k - 1].to.rows_before; --k)
         std::swap(parts[k], parts[k - 1]);
     auto const refuse = [&](std::string const& what) {
-      throw ConfigError(named(tensor) + what + "; the function of names must give each of its rows to one parameter");
+      throw ConfigError(named(tensor) + what +
+                        "; the function of names must give each of its rows to one parameter, "
+                        "all with the same axes and shape");
     };
     auto const quoted = [](ExportedPart const& part) { return "\"" + part.entry->name + "\""; };
     constexpr auto most = std::numeric_limits<Index>::max() / 4;
@@ -131,13 +133,14 @@ class Export {
     Transposed transposed;
     for (auto const& tensor : tensors_)
       for (auto const& part : tensor.parts) transposed.add(part.to, tensor.shape);
-    transposed.check(path_);
+    transposed.check(path_, "saved");
   }
 
   /// Gives a tensor the shape of its parameters, with their axes permuted back.
   void set_shape(ExportedTensor& tensor) const {
     auto const& [entry, elements, to] = tensor.parts[0];
     auto shape = entry->shape;
+    if (shape.empty() && to.rows_after > 0) shape.push_back(1);
     if (!shape.empty()) shape[0] += to.rows_after;
     if (!to.shape.empty())
       throw ConfigError(named(tensor) + "is viewed in shape " + to_string(to.shape) +
@@ -262,7 +265,7 @@ class Export {
     out.end_object();
     std::size_t begin = 0;
     for (auto const& tensor : tensors_) {
-      expect_tensor_name(path_, "tensor", tensor.name);
+      expect_tensor_name(path_, "tensor", tensor.name, "save it under another name, by the function of names");
       out.key(tensor.name).begin_object().member("dtype", tensor.type).member("shape", tensor.shape);
       out.member("data_offsets", std::array{begin, begin + tensor.bytes}).end_object();
       begin += tensor.bytes;

@@ -86,9 +86,9 @@ void check_metadata(std::string const& where, Metadata const& metadata);
                                              std::size_t moments, Metadata const& metadata,
                                              std::vector<Checksum> const& sums);
 
-/// @param what for messages: "parameter"
+/// @param what for messages: "parameter"   @param remedy for messages
 /// @throws ConfigError if other programs cannot read a tensor of that name
-void expect_tensor_name(std::string const& path, char const* what, std::string const& name);
+void expect_tensor_name(std::string const& path, char const* what, std::string const& name, char const* remedy);
 /// Returns the text of a header, padded to a multiple of 8 bytes.
 /// @throws ConfigError if other programs cannot read a header of that length
 [[nodiscard]] std::string padded_header(std::string const& path, std::string text);
@@ -166,7 +166,8 @@ class Transposed {
  public:
   void add(TensorInFile const& from, std::vector<Index> const& shape);
   /// @throws DataError if a square matrix is not transposed, and all others next to it are
-  void check(std::string const& path) const;
+  /// @param done for messages: "read"
+  void check(std::string const& path, char const* done) const;
 
  private:
   struct Group {

@@ -51,7 +51,7 @@ LOCKSTEP_COLD_INLINE std::string safetensors_header(std::string const& path, nn:
   out.member(checksums_key, checksums.end_object().text()).end_object();
   std::size_t begin = 0;
   for_tensors(layout, &none, &none, placeholder, [&](std::string const& name, auto const& entry, float const*) {
-    expect_tensor_name(path, "parameter", name);
+    expect_tensor_name(path, "parameter", name, "name it otherwise in the model's visit");
     auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
     out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
     out.member("data_offsets", std::array{begin, end}).end_object();
@@ -60,11 +60,12 @@ LOCKSTEP_COLD_INLINE std::string safetensors_header(std::string const& path, nn:
   return padded_header(path, out.end_object().text());
 }
 
-LOCKSTEP_COLD_INLINE void expect_tensor_name(std::string const& path, char const* what, std::string const& name) {
+LOCKSTEP_COLD_INLINE void expect_tensor_name(std::string const& path, char const* what, std::string const& name,
+                                             char const* remedy) {
   if (name != "__metadata__" && utf8_prefix(name) == name.size()) return;
   throw ConfigError(path + ": the " + what + " \"" + name + "\" has a name that " +
                     (name == "__metadata__" ? "the format reserves" : "is not UTF-8") +
-                    ", so that no program could load it; name it otherwise in the model's visit");
+                    ", so that no program could load it; " + remedy);
 }
 
 LOCKSTEP_COLD_INLINE std::string padded_header(std::string const& path, std::string text) {
@@ -218,11 +219,11 @@ LOCKSTEP_COLD_INLINE void Transposed::add(TensorInFile const& from, std::vector<
     group.square = from.name;
 }
 
-LOCKSTEP_COLD_INLINE void Transposed::check(std::string const& path) const {
+LOCKSTEP_COLD_INLINE void Transposed::check(std::string const& path, char const* done) const {
   for (auto const& group : groups_)
     if (!group.square.empty() && !group.transposed.empty() && !group.has_others)
       throw DataError(
-          path + ": parameter \"" + group.square + "\" is square and would be read as it is, but \"" +
+          path + ": parameter \"" + group.square + "\" is square and would be " + done + " as it is, but \"" +
           group.transposed +
           "\" next to it is transposed; return a train::TensorInFile{.name = …, .axes = {1, 0}} for it, or, "
           "if the file does not store it transposed, .axes = {0, 1}");
@@ -261,7 +262,7 @@ LOCKSTEP_COLD_INLINE void SafetensorsFile::read(std::string const& path, nn::Par
         read_part(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
       }
     });
-    transposed.check(path);
+    transposed.check(path, "read");
   }
   if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
 }

@@ -25,7 +25,7 @@ inline void check_pooling(PoolingShape const& s, Index x, Index y) {
     fits = fits && 2 * s.padding[axis] <= s.kernel[axis] && (s.rows == 0 || std::max<Index>(0, last) < s.extent[axis]);
   }
   expect<ShapeError>(fits || !s.is_adaptive(), [&] {
-    return "adaptive pooling: x has extent " + to_string(s.extent) + " and " + to_string(s.adaptive) +
+    return "adaptive pooling: x has extent " + to_string(s.extent) + " and " + to_string(s.result()) +
            " windows; both must be at least 1";
   });
   expect<ShapeError>(fits, [&] {
