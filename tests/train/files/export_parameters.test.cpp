@@ -340,6 +340,18 @@ TEST_CASE("constant tensors are not taken for tied ones") {
   check_equal({found[1]}, {tensor<float>("scale", "F32", {2}, {1, 1})});
 }
 
+TEST_CASE("a copy is not taken for a tied tensor if a parameter of its size has no name") {
+  TemporaryFolder folder;
+  Arena<Two> arena;
+  std::vector<double> const numbers{1, 2, 3, 4, 5, 6};
+  auto const like =
+      foreign(folder, {tensor<float>("a", "F32", {2, 3}, numbers), tensor<float>("b", "F32", {2, 3}, numbers)});
+  auto const names = [](std::string_view name) { return std::string(name == "a" ? "a" : ""); };
+  CHECK(has(message<DataError>(arena, names, {.like = like}), "no parameter of the model fills the tensor \"b\""));
+  auto const found = exported(folder, arena, names, {.like = like, .others = train::OtherTensors::copy});
+  check_equal({found[1]}, {tensor<float>("b", "F32", {2, 3}, numbers)});
+}
+
 TEST_CASE("a number that is too large for 16 bits is refused, and one that is not finite is saved") {
   TemporaryFolder folder;
   Arena<One<2>> arena;

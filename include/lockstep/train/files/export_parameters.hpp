@@ -33,7 +33,8 @@ struct ExportOptions {
 /// With `options.like`, every tensor has the shape and the element type that it has there. Numbers are rounded to the
 /// nearest. Integer tensors that no parameter fills, such as counters, are copied; others are treated as
 /// `options.others` says. A tensor that no parameter fills, but whose bytes are those of a tensor that a parameter
-/// fills, receives the same numbers: the weights are tied. Constant tensors do not count as tied.
+/// fills, receives the same numbers: the weights are tied. Constant tensors do not count as tied, and none if a
+/// parameter without a name has as many elements.
 ///
 /// The file has the string "format", "pt", which Hugging Face's libraries need, if neither `like` nor the metadata has
 /// a "format". It has no checksums. It appears complete or not at all.

@@ -58,7 +58,10 @@ class Export {
   void add(std::vector<nn::ParameterLayout::Entry> const& entries, float const* all, NamesInFile const& names) {
     for (auto const& entry : entries) {
       auto to = names.tensor(entry.name);
-      if (to.name.empty()) continue;
+      if (to.name.empty()) {
+        left_out_.push_back(entry.size);
+        continue;
+      }
       auto const i = known_.add(
           [&](std::size_t at) -> std::string_view { return at < tensors_.size() ? tensors_[at].name : to.name; });
       if (i == NameTable::none) tensors_.push_back({to.name, {}, {}});
@@ -195,18 +198,22 @@ class Export {
                                   tensor.shape, std::numeric_limits<Index>::max() / 8, *part.entry);
   }
 
-  /// Gives tensors without parts that are copies of others in `like` the same parts.
+  /// Gives tensors without parts that are copies of others in `like` the same parts, unless a parameter that was left
+  /// out has as many elements: the layers of a new model may be copies of each other.
   void tie_copies() {
     std::vector<Content> contents(tensors_.size());  // each is read at most once
     for (std::size_t k = 0; k < tensors_.size(); ++k)
       for (std::size_t i = 0; tensors_[k].parts.empty() && i < tensors_.size(); ++i) {
         auto const &tensor = tensors_[i], &copy = tensors_[k];
         if (tensor.parts.empty() || tensor.type != copy.type || tensor.shape != copy.shape ||
-            tensor.bytes != copy.bytes)
+            tensor.bytes != copy.bytes || left_out(tensor.bytes / type_width(tensor.type)))
           continue;
         auto const &of_tensor = content(tensor, contents[i]), &of_copy = content(copy, contents[k]);
         if (!of_copy.constant && of_tensor.sum == of_copy.sum) tensors_[k].parts = tensor.parts;
       }
+  }
+  [[nodiscard]] bool left_out(std::size_t elements) const {
+    return std::find(left_out_.begin(), left_out_.end(), static_cast<Index>(elements)) != left_out_.end();
   }
   /// Checksum of a tensor of `like`, once it is known.
   struct Content {
@@ -340,7 +347,8 @@ class Export {
   std::string const& like_;
   std::optional<SafetensorsFile> file_;  // `like`
   std::vector<ExportedTensor> tensors_;
-  NameTable known_;  // names of the tensors with parts
+  NameTable known_;              // names of the tensors with parts
+  std::vector<Index> left_out_;  // elements of each parameter without a name
 };
 
 }}}  // namespace lockstep::train::detail
