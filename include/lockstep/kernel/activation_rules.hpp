@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <bit>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -74,12 +73,12 @@ struct LeakyRelu {
   /// Returns the value at x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
-    return x < 0 ? static_cast<Scalar>(slope) * x : x;
+    return detail::selected(x < 0, static_cast<Scalar>(slope) * x, x);
   }
   /// Returns the gradient of x from dy and what the forward pass kept.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
-    return y <= 0 ? static_cast<Scalar>(slope) * dy : dy;
+    return detail::selected(y <= 0, static_cast<Scalar>(slope) * dy, dy);
   }
 };
 
@@ -135,9 +134,9 @@ struct Exp {
   /// Returns the value at x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
-    Scalar const maximum = sizeof(Scalar) == sizeof(float) ? Scalar(88) : std::numeric_limits<Scalar>::infinity();
-    Scalar const y = detail::exp(x > maximum ? maximum : x);
-    return x > maximum ? std::numeric_limits<Scalar>::infinity() : y;
+    constexpr auto infinity = std::numeric_limits<Scalar>::infinity();
+    constexpr auto maximum = sizeof(Scalar) == sizeof(float) ? Scalar(88) : infinity;
+    return detail::selected(x > maximum, infinity, detail::exp(detail::selected(x > maximum, maximum, x)));
   }
   /// Returns the gradient of x from dy and what the forward pass kept.
   template <class Scalar>
@@ -204,13 +203,8 @@ struct GeluTanh {
   [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
     constexpr auto twice_root = static_cast<Scalar>(1.5957691216057308L);  // 2 sqrt(2 / pi)
     constexpr auto cubic = static_cast<Scalar>(0.044715L);
-    // Between -30 and 30 the cube stays finite. Selections of x and constants would be branches, which do not
-    // vectorize.
-    using Bits = detail::BitsOf<Scalar>;
-    constexpr auto sign = std::bit_cast<Bits>(Scalar{-0.0}), limit = std::bit_cast<Bits>(Scalar{30});
-    auto const bits = std::bit_cast<Bits>(x);
-    Bits const kept = std::bit_cast<Scalar>(bits & ~sign) > 30 ? Bits{0} : ~Bits{0};
-    auto const z = std::bit_cast<Scalar>((bits & (kept | sign)) | (limit & ~kept));
+    // Between -30 and 30 the cube stays finite.
+    auto const z = detail::selected(x < -30, Scalar{-30}, detail::selected(x > 30, Scalar{30}, x));
     auto const s = detail::logistic(twice_root * (z + cubic * (z * z * z)));  // (1 + tanh(u)) / 2
     return {x * s.at, s.at + z * (s.at * s.mirrored) * (twice_root * (1 + 3 * cubic * (z * z)))};
   }
@@ -228,13 +222,14 @@ struct Elu {
   /// Returns the value at x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
-    Scalar const t = detail::tanh((x < 0 ? x : Scalar{0}) / 2);  // e^x - 1 = 2 t / (1 - t), without cancellation
-    return x <= 0 ? static_cast<Scalar>(alpha) * (2 * t / (1 - t)) : x;
+    // e^x - 1 = 2 t / (1 - t), without cancellation
+    Scalar const t = detail::tanh(detail::selected(x < 0, x, Scalar{0}) / 2);
+    return detail::selected(x <= 0, static_cast<Scalar>(alpha) * (2 * t / (1 - t)), x);
   }
   /// Returns the gradient of x from dy and what the forward pass kept.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar backward(Scalar dy, Scalar y) const noexcept {
-    return y <= 0 ? dy * (y + static_cast<Scalar>(alpha)) : dy;
+    return detail::selected(y <= 0, dy * (y + static_cast<Scalar>(alpha)), dy);
   }
 };
 
@@ -245,13 +240,14 @@ struct Softplus {
   /// Returns the value at x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr Scalar operator()(Scalar x) const noexcept {
-    Scalar const z = static_cast<Scalar>(beta) * x;
-    return (z < 0 ? Scalar{0} : x) + std::log1p(detail::exp(z < 0 ? z : -z)) / static_cast<Scalar>(beta);
+    return at(x).value;
   }
   /// Returns value and slope at x.
   template <class Scalar>
   [[nodiscard, gnu::always_inline]] constexpr ActivationAt<Scalar> at(Scalar x) const noexcept {
-    return {(*this)(x), detail::logistic(static_cast<Scalar>(beta) * x).at};
+    auto const sharpness = static_cast<Scalar>(beta);
+    auto const s = detail::logistic(sharpness * x);
+    return {(x < 0 ? Scalar{0} : x) + s.softplus_of_minus_magnitude / sharpness, s.at};
   }
   /// Returns the gradient of x from dy and what the forward pass kept.
   template <class Scalar>

@@ -10,6 +10,7 @@ template <class Scalar>
 struct Logistic {
   Scalar at, mirrored;                    ///< s(x) and s(-x) = 1 - s(x)
   Scalar softplus, softplus_of_negative;  ///< log(1 + e^x) and log(1 + e^-x)
+  Scalar softplus_of_minus_magnitude;     ///< log(1 + e^-|x|)
 };
 
 /// Returns all of them from one exponential of -|x|, so nothing overflows. Each is accurate to a few units in its last
@@ -22,7 +23,7 @@ template <class Scalar>
   Scalar const rest = detail::log(u) + (e - (u - 1)) / u;  // log(1 + e^-|x|)
   // Each selection has a condition of its own: g++ makes a branch of two that share one.
   return {(x < 0 ? e : Scalar{1}) / u, (magnitude > x ? Scalar{1} : e) / u, rest + (magnitude + x) / 2,
-          rest + (magnitude - x) / 2};
+          rest + (magnitude - x) / 2, rest};
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -18,4 +18,13 @@ template <class Scalar>
   return std::bit_cast<Scalar>(std::bit_cast<BitsOf<Scalar>>(x) & kept);
 }
 
+/// Returns x if `condition` holds, and y otherwise. For loops: g++ compiles a selection whose operands are computed, or
+/// whose condition another selection shares, to a branch.
+template <class Scalar>
+[[nodiscard, gnu::always_inline]] constexpr Scalar selected(bool condition, Scalar x, Scalar y) noexcept {
+  using Bits = BitsOf<Scalar>;
+  Bits const first = condition ? ~Bits{0} : Bits{0};
+  return std::bit_cast<Scalar>((std::bit_cast<Bits>(x) & first) | (std::bit_cast<Bits>(y) & ~first));
+}
+
 }}}  // namespace lockstep::kernel::detail
