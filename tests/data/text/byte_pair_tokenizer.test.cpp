@@ -143,6 +143,7 @@ TEST_CASE_FIXTURE(Fixture, "files that do not fit together are refused with file
   refused(vocabulary, "{\"a\": 0, \"b\": 2}", "gives the id 2 to the token \"b\"");
   refused(vocabulary, "{\"a\": 0, \"b\": 0}", "gives the id 0 to the token \"b\"");
   refused(vocabulary, "{\"a\": -1}", "gives the id -1");
+  refused(vocabulary, "{\"" + std::string(65537, 'a') + "\": 0}", "has a token of 65537 bytes, id 0");
   refused(vocabulary, "{\"a\": \"b\"}", "an integer");
   refused(vocabulary, "the\nof\n", "vocab.json");
   CHECK_THROWS_AS(data::BytePairTokenizer(folder / "none", merges), DataError);

@@ -32,8 +32,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @source Sennrich et al. 2016; Radford et al. 2019, GPT-2
 class BytePairTokenizer {
  public:
-  /// @throws DataError if a file cannot be read, an id is missing or given twice, one of the 256 bytes has no token, or
-  /// a pair or its merged token is not in the vocabulary; names file and line
+  /// @throws DataError if a file cannot be read, an id is missing or given twice, a token is longer than 64 KiB, one of
+  /// the 256 bytes has no token, or a pair or its merged token is not in the vocabulary; names file and line
   BytePairTokenizer(std::string const& vocabulary, std::string const& merges) {
     read_vocabulary(vocabulary);
     read_merges(merges);
@@ -83,6 +83,7 @@ class BytePairTokenizer {
 
  private:
   static constexpr std::uint64_t max_bytes = std::uint64_t{1} << 26;  // of a file; they have a few megabytes
+  static constexpr std::size_t max_token_bytes = 65536;  // merges take about 50 times the memory of a token
 
   struct Merge {
     std::int32_t rank, id;
@@ -138,6 +139,9 @@ class BytePairTokenizer {
           file.fail("gives the id " + std::to_string(id) + " to the token \"" + name +
                     "\"; ids are those from 0 to the number of tokens, each once");
         given[static_cast<std::size_t>(id)] = true;
+        if (name.size() > max_token_bytes)
+          file.fail("has a token of " + std::to_string(name.size()) + " bytes, id " + std::to_string(id) +
+                    "; at most " + std::to_string(max_token_bytes) + " are read");
         names_.emplace(name, static_cast<std::int32_t>(id));
         auto& token = tokens_[static_cast<std::size_t>(id)];
         bool all = true;

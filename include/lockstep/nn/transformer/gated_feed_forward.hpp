@@ -18,8 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// y = down(dropout(activation(gate(x)) * up(x))) at every slot of a sequence: the feed-forward part of T5 1.1 (with
 /// gelu_tanh) and of Llama (with silu). Activation, dropout and multiplication run while the preceding matrix products
-/// are in cache. Forward keeps the slopes of both
-/// factors instead of their inputs.
+/// are in cache. Forward keeps the slopes of both factors instead of their inputs.
 /// @determinism bitwise, for any number of threads
 /// @source Shazeer: GLU Variants Improve Transformer (2020), GEGLU and SwiGLU
 class GatedFeedForward : detail::RejectedSequenceCalls {

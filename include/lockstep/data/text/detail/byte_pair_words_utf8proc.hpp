@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// Splits a text into the words within which GPT-2 merges pairs. Words concatenate to the text: nothing is dropped. A
 /// word is a contraction ("'s"), or a run of letters, of digits or of other characters, each with the blank before it.
 /// White space before another word is a word, without its last character. A byte that is not UTF-8 is another
-/// character.
+/// character. Characters that the installed utf8proc does not know yet are other characters.
 /// @source Radford et al. 2019, GPT-2, and the pattern published with its code:
 /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 class BytePairWords {
