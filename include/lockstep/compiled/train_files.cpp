@@ -2,6 +2,7 @@
 #include <lockstep/train/checkpoint/checkpoint.ipp>
 #include <lockstep/train/checkpoint/keep_best.ipp>
 #include <lockstep/train/checkpoint/load_averages.ipp>
+#include <lockstep/train/files/detail/transposed.ipp>
 #include <lockstep/train/files/export_parameters.ipp>
 #include <lockstep/train/files/names_in_file.ipp>
 #include <lockstep/train/files/parameters_sha256.ipp>

@@ -23,6 +23,7 @@
 #include <lockstep/core/safetensors_layout.hpp>
 #include <lockstep/core/utf8.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
+#include <lockstep/train/files/detail/transposed.hpp>
 #include <lockstep/train/files/export_parameters.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

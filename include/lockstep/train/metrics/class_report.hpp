@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdio>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {

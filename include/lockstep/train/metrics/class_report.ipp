@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <string_view>
+
+#include <lockstep/core/error.hpp>
 #include <lockstep/train/metrics/class_report.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
