@@ -22,8 +22,8 @@ inline constexpr TokenShardFormat token_shard_formats[] = {{20240520, 1, {'u', 2
 }  // namespace detail
 
 /// Opens a token shard of llm.c and of the speed runs after it, as `write_token_shard` and llm.c's scripts write it: a
-/// header of 256 int32, then token ids of uint16 (GPT-2) or uint32 (Llama 3). Both fill members of std::int32_t. Ids are
-/// not checked; an embedding refuses those that its table does not have.
+/// header of 256 int32, then token ids of uint16 (GPT-2) or uint32 (Llama 3). Both fill members of std::int32_t. Ids
+/// are not checked; an embedding refuses those that its table does not have.
 /// @shape returns [tokens, 1]
 /// @throws DataError if the file is damaged or cut off, or has no such header
 /// @source llm.c, dev/data/data_common.py
