@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/stat.h>
-
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/detail/refuse_existing.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -49,9 +48,7 @@ void write_npy(std::string const& path, std::span<Value const> values, std::vect
   header.resize((fixed + header.size() + alignment) / alignment * alignment - fixed, ' ');
   header.back() = '\n';
   auto const length = static_cast<std::uint16_t>(header.size());
-  struct ::stat found {};
-  if (::lstat(path.c_str(), &found) == 0)  // also a pipe, a device or a link: it stays as it is
-    throw DataError(path + ": exists already; remove it, or name another file");
+  detail::refuse_existing(path);
   AtomicFile file(path);
   file.write(std::string_view("\x93NUMPY\x01\x00", 8));  // NOLINT(bugprone-string-literal-with-embedded-nul): sized
   file.write(std::as_bytes(std::span(&length, 1)));

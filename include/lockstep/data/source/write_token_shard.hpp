@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,6 +14,7 @@
 #include <lockstep/core/atomic_file.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/detail/refuse_existing.hpp>
 #include <lockstep/data/source/open_token_shard.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -40,9 +39,7 @@ void write_token_shard(std::string const& path, std::span<std::int32_t const> id
       throw DataError(path + ": token " + std::to_string(i) + " has the id " + std::to_string(ids[i]) + ", which " +
                       NumberType::of<Stored>().name() + " cannot hold" +
                       (ids[i] > 0 ? "; write it as std::uint32_t" : "; ids are at least 0"));
-  struct ::stat found {};
-  if (::lstat(path.c_str(), &found) == 0)  // also a pipe, a device or a link: it stays as it is
-    throw DataError(path + ": exists already; remove it, or name another file");
+  detail::refuse_existing(path);
   AtomicFile file(path);
   std::array<std::int32_t, Format::header_bytes / sizeof(std::int32_t)> header{format.magic, format.version,
                                                                                static_cast<std::int32_t>(ids.size())};
