@@ -44,6 +44,10 @@ TEST_CASE_FIXTURE(Fixture, "words are cut into the longest matching pieces and e
   data::WordPieceTokenizer const tokenizer{path};
   CHECK(tokenizer.size() == 27);
   CHECK(tokenizer.token(6) == "##aff");
+  CHECK(tokenizer.id("[PAD]") == 0);
+  CHECK(tokenizer.id("the") == 4);
+  CHECK_THROWS_WITH_AS(static_cast<void>(tokenizer.id("[MASK]")),
+                       "WordPieceTokenizer: the vocabulary has no piece \"[MASK]\"", ConfigError);
   CHECK(tokenizer.encode("The unaffable cafe!", 512) == Ids{2, 4, 5, 6, 7, 9, 11, 3});
   CHECK(tokenizer.encode("$500", 512) == Ids{2, 22, 20, 21, 3});
   CHECK(tokenizer.encode("unaffablest the", 512) == Ids{2, 1, 4, 3});  // "##st" is missing: the whole word is unknown

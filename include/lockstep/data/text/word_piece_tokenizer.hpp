@@ -78,6 +78,14 @@ class WordPieceTokenizer {
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(pieces_.size()); }
   /// Returns the piece of an id in [0, size()).
   [[nodiscard]] std::string_view token(std::int32_t id) const noexcept { return pieces_[static_cast<std::size_t>(id)]; }
+  /// Returns the id of a special token, such as "[MASK]", or of any other piece that begins a word.
+  /// @throws ConfigError if the vocabulary does not have it
+  [[nodiscard]] std::int32_t id(std::string_view piece) const {
+    auto const found = first_.ids.find(piece);
+    if (found == first_.ids.end())
+      throw ConfigError("WordPieceTokenizer: the vocabulary has no piece \"" + std::string(piece) + "\"");
+    return found->second;
+  }
 
   /// Calls `each(piece)` for every piece in order, including the prefix "##".
   template <class Each>
