@@ -18,5 +18,6 @@
 #include <lockstep/data/loader/loader_stats.ipp>
 #include <lockstep/data/text/detail/token_file.ipp>
 #include <lockstep/data/text/detail/word_table.ipp>
+#include <lockstep/data/text/mask_tokens.ipp>
 #include <lockstep/data/text/token_cache.ipp>
 #include <lockstep/data/text/vocabulary.ipp>
