@@ -121,9 +121,11 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
   static_assert(has_numbers,
                 "Lockstep: a metric's label is a number, and this member of the sample is text or a struct: number the "
                 "classes, as data::ClassNames does");
-  static_assert(has_one_label,
-                "Lockstep: predict returns logits [rows, classes], with one label for each row, and this member of the "
-                "sample is a std::array of real numbers: give the metric a member that is a number");
+  static_assert(
+      has_one_label,
+      "Lockstep: predict returns logits [rows, classes], with one label for each row, and this member of the "
+      "sample is a std::array of real numbers: give the metric a member that is a number, or measure labels that do "
+      "not exclude each other by train::MultilabelF1");
   if constexpr (has_logits && has_numbers && has_one_label) each_valid_label(metric, prediction, labels, ignored, f);
 }
 

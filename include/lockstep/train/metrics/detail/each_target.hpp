@@ -30,9 +30,8 @@ void each_target(char const* metric, Prediction const& prediction, Column const&
   constexpr bool has_outputs = HasLogits<Prediction>, has_numbers = requires { targets.values.data; };
   static_assert(
       has_outputs,
-      "Lockstep: MeanAbsoluteError, RootMeanSquaredError and R2Score read numbers: predict returns a Variable "
-      "or a Sequence. If it returns several in a struct, train::HeadMetric names one; see "
-      "docs/reference/model.md");
+      "Lockstep: this metric reads numbers: predict returns a Variable or a Sequence. If it returns several in a "
+      "struct, train::HeadMetric names one; see docs/reference/model.md");
   static_assert(
       has_numbers,
       "Lockstep: a metric's target is a number or numbers, and this member of the sample is text or a struct");
