@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`, and the package for find_package(lockstep). Optional targets are components:
-# find_package(lockstep 0.1 COMPONENTS compiled compiled_cuda blas onednn zstd utf8proc tensorboard mpi app sentencepiece torch cuda cudnn nccl).
+# find_package(lockstep 0.1 COMPONENTS compiled compiled_cuda blas onednn zstd utf8proc hdf5 tensorboard mpi app sentencepiece torch cuda cudnn nccl).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 

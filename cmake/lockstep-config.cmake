@@ -18,7 +18,7 @@ foreach(component IN LISTS ${lockstep_name}_FIND_COMPONENTS)
           "component ${component} is not available here: a line \"Lockstep: …\" above says what it lacks")
     else()
       set(${lockstep_name}_NOT_FOUND_MESSAGE
-          "there is no component ${component}; the components are app, blas, compiled, compiled_cuda, cuda, cudnn, mpi, nccl, onednn, sentencepiece, tensorboard, torch, torch_cuda, utf8proc and zstd")
+          "there is no component ${component}; the components are app, blas, compiled, compiled_cuda, cuda, cudnn, hdf5, mpi, nccl, onednn, sentencepiece, tensorboard, torch, torch_cuda, utf8proc and zstd")
     endif()
   endif()
 endforeach()

@@ -38,6 +38,7 @@ bool is_cuda_header(std::string_view name) {
 bool is_onednn_header(std::string_view name) { return name.starts_with("oneapi/dnnl/"); }
 bool is_cudnn_header(std::string_view name) { return name == "cudnn.h"; }
 bool is_zstd_header(std::string_view name) { return name == "zstd.h"; }
+bool is_hdf5_header(std::string_view name) { return name == "hdf5.h"; }
 bool is_utf8proc_header(std::string_view name) { return name == "utf8proc.h"; }
 bool is_mpi_header(std::string_view name) { return name == "mpi.h"; }
 bool is_protozero_header(std::string_view name) { return name.starts_with("protozero/"); }
@@ -54,11 +55,13 @@ std::string violation(std::string_view header, std::string_view included) {
     bool const onednn = header.ends_with("_onednn.hpp") && is_onednn_header(name);
     bool const cudnn = header.ends_with("_cudnn.cuh") && is_cudnn_header(name);
     bool const zstd = header.ends_with("_zstd.hpp") && is_zstd_header(name);
+    bool const hdf5 = header.ends_with("_hdf5.hpp") && is_hdf5_header(name);
     bool const utf8proc = header.ends_with("_utf8proc.hpp") && is_utf8proc_header(name);
     bool const protozero = header.ends_with("_protozero.hpp") && is_protozero_header(name);
     bool const mpi = header.ends_with("_mpi.hpp") && is_mpi_header(name);
     bool const nccl = header.ends_with("_nccl.cuh") && is_nccl_header(name);
-    return leaf || cuda || onednn || cudnn || zstd || utf8proc || protozero || mpi || nccl || is_system_header(name)
+    return leaf || cuda || onednn || cudnn || zstd || hdf5 || utf8proc || protozero || mpi || nccl ||
+                   is_system_header(name)
                ? ""
                : "third-party headers belong to app/, interop/ and leaf headers";
   }
@@ -116,6 +119,8 @@ TEST_CASE("the floor rules refuse upward includes") {
   CHECK(violation("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
   CHECK(violation("kernel/detail/a_cudnn.cuh", "<cudnn.h>").empty());
   CHECK(violation("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
+  CHECK(violation("data/source/detail/a_hdf5.hpp", "<hdf5.h>").empty());
+  CHECK_FALSE(violation("data/source/a.hpp", "<hdf5.h>").empty());
   CHECK(violation("data/text/detail/a_utf8proc.hpp", "<utf8proc.h>").empty());
   CHECK_FALSE(violation("data/text/a.hpp", "<utf8proc.h>").empty());
   CHECK(violation("train/detail/a_protozero.hpp", "<protozero/pbf_writer.hpp>").empty());

@@ -12,6 +12,7 @@
 #include <lockstep/data/source/detail/zip_directory.ipp>
 #include <lockstep/data/source/file_array.ipp>
 #include <lockstep/data/source/folder_dataset.ipp>
+#include <lockstep/data/source/in_memory_array.ipp>
 #include <lockstep/data/source/labelled_files_dataset.ipp>
 #include <lockstep/data/source/line_stream.ipp>
 #include <lockstep/data/source/mds_dataset.ipp>
