@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a transformer to choose actions for a target return, on recorded episodes (--data FOLDER) or, by default, on
+// Trains a transformer to choose actions for a target return, on recorded episodes (--data PATH) or, by default, on
 // synthetic ones. docs/explanation/stories/trajectory-transformer.md describes the files.
 #include <cstdio>
 #include <memory>
@@ -30,7 +30,8 @@ struct Options : app::Options {
   static constexpr char about[] =
       "Trains a transformer to choose actions for a target return.\n\n"
       "--data takes a folder with observations.npy, actions.npy, rewards.npy and episode_lengths.npy, or with an\n"
-      ".npz file for each episode. tools/episodes_to_npz.py makes one from pickles, D4RL, Minari and HDF5.\n"
+      ".npz file for each episode, or an HDF5 file of D4RL, Minari or robomimic (.hdf5, .h5), which is read into\n"
+      "memory. tools/episodes_to_npz.py makes a folder from pickles and HDF5 files.\n"
       "docs/explanation/stories/trajectory-transformer.md has examples.";
   Sizes sizes;
   Index samples = 2000, actions = 0;

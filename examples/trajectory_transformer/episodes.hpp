@@ -22,6 +22,8 @@
 #include <lockstep/data/source/open_npy.hpp>
 #include <lockstep/data/source/row_ranges.hpp>
 
+#include "hdf5_episodes.hpp"
+
 namespace trajectory_transformer {
 namespace data = lockstep::data;
 using lockstep::Index;
@@ -29,21 +31,24 @@ using lockstep::Index;
 /// Treatment of an unusable episode.
 enum class BadEpisodes { refuse, leave_out };
 
-/// Episodes of a folder. One form is a .npz file per episode. Its arrays are `observations` [steps, width], `actions`
-/// [steps] of integers or [steps, width] of floats, `rewards` [steps], and optionally `terminals` [steps]. The other
-/// form is the concatenated episodes in observations.npy, actions.npy and rewards.npy, with episode_lengths.npy or
-/// episode_offsets.npy.
-/// Only lengths, offsets and names are in memory, and 8 bytes for each 256 steps of a longer episode. A .npz file is
-/// opened when it is read, so the number of episodes is not limited. The cost to read a part does not depend on the
-/// episode's length. Thread-safe.
+/// Episodes of a folder, or of an HDF5 file, which is read into memory (Hdf5Episodes). One form of a folder is a .npz
+/// file per episode. Its arrays are `observations` [steps, width], `actions` [steps] of integers or [steps, width] of
+/// floats, `rewards` [steps], and optionally `terminals` [steps]. The other form is the concatenated episodes in
+/// observations.npy, actions.npy and rewards.npy, with episode_lengths.npy or episode_offsets.npy. Only lengths,
+/// offsets and names are in memory, and 8 bytes for each 256 steps of a longer episode. A .npz file is opened when it
+/// is read, so the number of episodes is not limited. The cost to read a part does not depend on the episode's length.
+/// Thread-safe.
 /// @throws ConfigError for a folder without episodes; DataError for an unusable episode, except if it is left out
 class Episodes {
  public:
   Episodes(std::string folder, BadEpisodes bad) : folder_(std::move(folder)) {
     std::error_code error;
-    if (!std::filesystem::is_directory(folder_, error))
-      throw lockstep::ConfigError(folder_ + ": is not a folder; give one with episodes, see " + page);
-    if (std::filesystem::exists(path("observations.npy"), error)) {
+    if (std::filesystem::is_regular_file(folder_, error) && (folder_.ends_with(".hdf5") || folder_.ends_with(".h5"))) {
+      read_hdf5(bad);
+    } else if (!std::filesystem::is_directory(folder_, error)) {
+      throw lockstep::ConfigError(folder_ + ": is neither a folder nor an HDF5 file; give one with episodes, see " +
+                                  page);
+    } else if (std::filesystem::exists(path("observations.npy"), error)) {
       open_joined(bad);
     } else {
       list_files(bad);
@@ -237,10 +242,20 @@ class Episodes {
         enter({std::move(file), 0, 0, arrays.observations.rows()}, kind);
       });
   }
+  void read_hdf5([[maybe_unused]] BadEpisodes bad) {
+#if defined(LOCKSTEP_HDF5)
+    auto joined = Hdf5Episodes::read(folder_);
+    Arrays arrays{std::move(joined.observations), std::move(joined.actions), std::move(joined.rewards)};
+    enter_joined(std::move(arrays), data::RowRanges::of_lengths(joined.lengths), folder_, bad);
+#else
+    throw lockstep::ConfigError(folder_ +
+                                ": this program was built without HDF5; install it (Debian: libhdf5-dev) and "
+                                "build again, or convert the file with tools/episodes_to_npz.py");
+#endif
+  }
   void open_joined(BadEpisodes bad) {
     Arrays arrays{data::open_npy(path("observations.npy")), data::open_npy(path("actions.npy")),
                   data::open_npy(path("rewards.npy"))};
-    auto const kind = check(arrays);
     std::error_code error;
     bool const lengths = std::filesystem::exists(path("episode_lengths.npy"), error);
     auto const file = path(lengths ? "episode_lengths.npy" : "episode_offsets.npy");
@@ -252,8 +267,13 @@ class Episodes {
     auto const array = data::open_npy(file);
     std::vector<Index> numbers(static_cast<std::size_t>(array.rows() * array.width()));
     array.convert_rows(0, std::span(numbers));
-    auto const ranges =
-        lengths ? data::RowRanges::of_lengths(numbers) : data::RowRanges::of_offsets(std::move(numbers));
+    enter_joined(std::move(arrays),
+                 lengths ? data::RowRanges::of_lengths(numbers) : data::RowRanges::of_offsets(std::move(numbers)), file,
+                 bad);
+  }
+  /// Enters concatenated episodes whose ends `file` gives.
+  void enter_joined(Arrays arrays, data::RowRanges const& ranges, std::string const& file, BadEpisodes bad) {
+    auto const kind = check(arrays);
     auto const rows = arrays.observations.rows();
     if (ranges.used(rows) != rows)
       throw lockstep::DataError(file + ": gives episodes of " + std::to_string(ranges.used(rows)) +

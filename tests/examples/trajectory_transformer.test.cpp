@@ -30,6 +30,9 @@
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
 #include "examples/story_commands.hpp"
+#if defined(LOCKSTEP_HDF5)
+#include "hdf5_writer.hpp"
+#endif
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -428,6 +431,160 @@ TEST_CASE("trajectory: both formats train equally by single, dp and ddp, and a r
   }
 }
 
+#if defined(LOCKSTEP_HDF5)
+
+namespace {
+
+/// Numbers of a dataset by name.
+void add(Hdf5Writer const& file, std::string const& name, std::vector<float> const& numbers, ::hsize_t width,
+         Hdf5Layout layout) {
+  std::vector<::hsize_t> extents{numbers.size() / width};
+  if (width > 1) extents.push_back(width);
+  file.add(name.c_str(), numbers, extents, layout);
+}
+void add_actions(Hdf5Writer const& file, std::string const& name, Steps const& steps, Hdf5Layout layout) {
+  if (!steps.controls.empty()) return add(file, name, steps.controls, 2, layout);
+  file.add(name.c_str(), H5T_STD_I64LE, H5T_NATIVE_INT64, steps.actions.data(), {steps.actions.size()}, layout);
+}
+/// Returns some columns of states.
+std::vector<float> columns(Steps const& steps, std::size_t first, std::size_t last) {
+  std::vector<float> out;
+  for (std::size_t i = 0; i < steps.states.size(); ++i)
+    if (i % state_width >= first && i % state_width < last) out.push_back(steps.states[i]);
+  return out;
+}
+
+/// All steps in one array, and flags at the ends of episodes.
+std::string save_d4rl(std::string const& path, std::vector<Steps> const& all) {
+  Steps joined;
+  std::vector<std::int8_t> terminals, timeouts;
+  auto const append = [](auto& to, auto const& from) { to.insert(to.end(), from.begin(), from.end()); };
+  for (auto const& each : all) {
+    append(joined.states, each.states), append(joined.rewards, each.rewards);
+    append(joined.controls, each.controls), append(joined.actions, each.actions);
+    terminals.resize(joined.rewards.size()), timeouts.resize(joined.rewards.size());
+    (terminals.size() % 2 == 0 ? terminals : timeouts).back() = 1;
+  }
+  Hdf5Writer const file(path);
+  add(file, "observations", joined.states, 3, Hdf5Layout::compressed);
+  add(file, "next_observations", joined.states, 3, Hdf5Layout::compressed);
+  add_actions(file, "actions", joined, Hdf5Layout::compressed);
+  add(file, "rewards", joined.rewards, 1, Hdf5Layout::contiguous);
+  for (bool const terminal : {true, false})
+    file.add(terminal ? "terminals" : "timeouts", H5T_STD_I8LE, H5T_NATIVE_INT8,
+             (terminal ? terminals : timeouts).data(), {terminals.size()});
+  return path;
+}
+/// A group for each episode, with an observation after the last action.
+std::string save_minari(std::string const& path, std::vector<Steps> const& all) {
+  Hdf5Writer const file(path);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const group = "episode_" + std::to_string(i);
+    file.group(group.c_str());
+    auto states = all[i].states;
+    states.insert(states.end(), {9, 9, 9});
+    add(file, group + "/observations", states, 3, Hdf5Layout::chunked);
+    add_actions(file, group + "/actions", all[i], Hdf5Layout::chunked);
+    add(file, group + "/rewards", all[i].rewards, 1, Hdf5Layout::chunked);
+    std::vector<float> ends(all[i].rewards.size(), 1.0F);  // as a task that may be complete before the end
+    add(file, group + "/terminations", ends, 1, Hdf5Layout::chunked);
+  }
+  return path;
+}
+/// Groups with several observations, next to states of the simulator.
+std::string save_robomimic(std::string const& path, std::vector<Steps> const& all) {
+  Hdf5Writer const file(path);
+  file.group("data");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const group = "data/demo_" + std::to_string(i);
+    file.group(group.c_str());
+    for (auto const* part : {"/obs", "/next_obs"}) {
+      file.group((group + part).c_str());
+      add(file, group + part + "/arm", columns(all[i], 0, 2), 2, Hdf5Layout::contiguous);
+      add(file, group + part + "/hand", columns(all[i], 2, 3), 1, Hdf5Layout::chunked);
+    }
+    add(file, group + "/states", all[i].states, 3, Hdf5Layout::contiguous);
+    add_actions(file, group + "/actions", all[i], Hdf5Layout::contiguous);
+    add(file, group + "/rewards", all[i].rewards, 1, Hdf5Layout::contiguous);
+  }
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("trajectory: HDF5 files of D4RL, Minari and robomimic have the episodes of a folder") {
+  TemporaryFolder const folder;
+  for (auto const kind : both_kinds) {
+    CAPTURE(static_cast<int>(kind));
+    auto const number = std::to_string(static_cast<int>(kind));
+    auto const all = episodes(13, kind);
+    Episodes const expected(save_joined(folder / "data" + number, all), BadEpisodes::refuse);
+    for (auto const& path :
+         {save_d4rl(folder / "d4rl" + number + ".hdf5", all), save_minari(folder / "minari" + number + ".hdf5", all),
+          save_robomimic(folder / "robomimic" + number + ".h5", all)}) {
+      CAPTURE(path);
+      Episodes const found(path, BadEpisodes::refuse);
+      REQUIRE(found.size() == expected.size());
+      CHECK(found.state_width() == expected.state_width());
+      CHECK(found.control_width() == expected.control_width());
+      for (Index i = 0; i < found.size(); ++i) {
+        REQUIRE(found.steps(i) == expected.steps(i));
+        auto const part = found.read(i, 0, found.steps(i), 5), other = expected.read(i, 0, found.steps(i), 5);
+        CHECK(part.states == other.states);
+        CHECK(part.controls == other.controls);
+        CHECK(part.actions == other.actions);
+        CHECK(part.rewards == other.rewards);
+        CHECK(part.to_come == other.to_come);
+      }
+    }
+  }
+}
+
+TEST_CASE("trajectory: an HDF5 file trains with the bits of a folder, and an unusable one is refused in one sentence") {
+  TemporaryFolder const folder;
+  auto const all = episodes(20, Actions::continuous);
+  auto const trained = [&](std::string const& data, std::string const& as) {
+    auto const outcome = run(data, {"--epochs", "1", "--batch-size", "8", "--nproc", "2", "--save-dir", folder / as});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return run_json(folder / as).at("parameters_sha256");
+  };
+  CHECK(trained(save_minari(folder / "a.hdf5", all), "a") == trained(save_joined(folder / "data", all), "b"));
+
+  auto const refused = [&](auto const& write) {
+    auto const path = folder / "bad.hdf5";
+    { write(Hdf5Writer(path)); }
+    auto const outcome = run(path, {"--epochs", "1"});
+    CHECK(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  CHECK(contains(refused([](Hdf5Writer const&) {}), "bad.hdf5: has no group with observations and actions"));
+  CHECK(contains(refused([](Hdf5Writer const& file) {
+                   add(file, "observations", {1, 2, 3}, 3, Hdf5Layout::contiguous);
+                   add(file, "actions", {1}, 1, Hdf5Layout::contiguous);
+                 }),
+                 "bad.hdf5: has no rewards"));
+  CHECK(contains(refused([](Hdf5Writer const& file) {
+                   file.group("episode_7");
+                   add(file, "episode_7/observations", {1, 2, 3}, 3, Hdf5Layout::contiguous);
+                   add(file, "episode_7/actions", {1, 2, 3}, 1, Hdf5Layout::contiguous);
+                   add(file, "episode_7/rewards", {1, 2, 3}, 1, Hdf5Layout::contiguous);
+                 }),
+                 "bad.hdf5: episode_7 has 1 observations and 3 actions"));
+  CHECK(contains(refused([](Hdf5Writer const& file) {
+                   for (auto const* group : {"a", "b"}) {
+                     file.group(group);
+                     bool const wide = *group == 'b';
+                     add(file, std::string(group) + "/observations", {1, 2, 3, 4}, 2, Hdf5Layout::contiguous);
+                     add(file, std::string(group) + "/actions", {1, 2, 3, 4}, 2, Hdf5Layout::contiguous);
+                     add(file, std::string(group) + "/rewards", {1, 2, 3, 4}, wide ? 2 : 1, Hdf5Layout::contiguous);
+                   }
+                 }),
+                 "bad.hdf5: a has 4 rewards and 2 actions"));
+}
+
+#endif
+
 TEST_CASE("trajectory: --evaluate scales and divides any data as the run that saved the parameters did") {
   TemporaryFolder const folder;
   auto const known = episodes(20, Actions::discrete);
@@ -488,8 +645,8 @@ TEST_CASE("trajectory: invalid input is refused in one sentence before any rank 
   auto const none = corrupted([](Steps& s) { s = {}; });
   auto const unequal = corrupted([](Steps& s) { s.actions.pop_back(); });
   std::vector<Refusal> refusals{
-      {folder / "missing", {"missing: is not a folder"}},
-      {save(folder, "file.npz", "x"), {"file.npz: is not a folder"}},
+      {folder / "missing", {"missing: is neither a folder nor an HDF5 file"}},
+      {save(folder, "file.npz", "x"), {"file.npz: is neither a folder nor an HDF5 file"}},
       {save_apart(fresh(), nan), {"episode_103.npz", "observations have a nan at step 1"}},
       {save_joined(fresh(), nan), {"episode 3", "observations have a nan at step 1"}},
       {save_apart(fresh(), infinite), {"episode_103.npz", "rewards have an infinity at step 2"}},

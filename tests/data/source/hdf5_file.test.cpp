@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include "hdf5_writer.hpp"
 #include "python.hpp"
 #include "temporary_folder.hpp"
 
@@ -21,57 +22,6 @@ using namespace lockstep;
 using namespace lockstep_test;
 
 namespace {
-
-/// How the numbers of a dataset are stored.
-enum class Layout { contiguous, chunked, compressed, compact, virtual_copy };
-
-/// A file that is being written with the HDF5 library.
-class NewFile {
- public:
-  explicit NewFile(std::string const& path, ::hsize_t user_block = 0) {
-    auto const created = ::H5Pcreate(H5P_FILE_CREATE);
-    ::H5Pset_userblock(created, user_block);
-    id_ = ::H5Fcreate(path.c_str(), H5F_ACC_TRUNC, created, H5P_DEFAULT);
-    ::H5Pclose(created);
-    REQUIRE(id_ >= 0);
-  }
-  ~NewFile() { ::H5Fclose(id_); }
-  NewFile(NewFile const&) = delete;
-  NewFile& operator=(NewFile const&) = delete;
-
-  void group(char const* name) const { ::H5Gclose(::H5Gcreate2(id_, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)); }
-  /// Writes numbers of the memory type `from`, as numbers of the type `type`; none if `from` is negative.
-  void add(char const* name, ::hid_t type, ::hid_t from, void const* numbers, std::vector<::hsize_t> const& extents,
-           Layout layout = Layout::contiguous) const {
-    auto const rank = static_cast<int>(extents.size());
-    auto const space = rank == 0 ? ::H5Screate(H5S_SCALAR) : ::H5Screate_simple(rank, extents.data(), nullptr);
-    auto const created = ::H5Pcreate(H5P_DATASET_CREATE);
-    if (layout == Layout::chunked || layout == Layout::compressed) {
-      std::vector<::hsize_t> const chunk(extents.size(), 3);
-      ::H5Pset_chunk(created, rank, chunk.data());
-      if (layout == Layout::compressed) ::H5Pset_deflate(created, 6);
-    }
-    if (layout == Layout::compact) ::H5Pset_layout(created, H5D_COMPACT);
-    if (layout == Layout::virtual_copy) ::H5Pset_virtual(created, space, "other.h5", "/x", space);
-    auto const dataset = ::H5Dcreate2(id_, name, type, space, H5P_DEFAULT, created, H5P_DEFAULT);
-    REQUIRE(dataset >= 0);
-    if (from >= 0) REQUIRE(::H5Dwrite(dataset, from, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) >= 0);
-    ::H5Dclose(dataset);
-    ::H5Pclose(created);
-    ::H5Sclose(space);
-  }
-  void add(char const* name, std::vector<float> const& numbers, std::vector<::hsize_t> const& extents,
-           Layout layout = Layout::contiguous) const {
-    add(name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, numbers.data(), extents, layout);
-  }
-  void link(char const* file, char const* target, char const* name) const {
-    ::H5Lcreate_external(file, target, id_, name, H5P_DEFAULT, H5P_DEFAULT);
-  }
-  [[nodiscard]] ::hid_t id() const { return id_; }
-
- private:
-  ::hid_t id_ = -1;
-};
 
 std::vector<float> counted(std::size_t count) {
   std::vector<float> out(count);
@@ -88,11 +38,11 @@ TEST_CASE("datasets of every layout have equal numbers") {
   auto const path = folder / "data.h5";
   auto const numbers = counted(70);
   {
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     file.add("contiguous", numbers, {10, 7});
-    file.add("chunked", numbers, {10, 7}, Layout::chunked);
-    file.add("compressed", numbers, {10, 7}, Layout::compressed);
-    file.add("compact", numbers, {10, 7}, Layout::compact);
+    file.add("chunked", numbers, {10, 7}, Hdf5Layout::chunked);
+    file.add("compressed", numbers, {10, 7}, Hdf5Layout::compressed);
+    file.add("compact", numbers, {10, 7}, Hdf5Layout::compact);
   }
   data::MappedReads const mapped_reads;
   data::Hdf5File const file(path);
@@ -100,6 +50,7 @@ TEST_CASE("datasets of every layout have equal numbers") {
   CHECK(file.names() == std::vector<std::string>{"chunked", "compact", "compressed", "contiguous"});
   for (auto const& name : file.names()) {
     CAPTURE(name);
+    CHECK(file.shape(name) == std::vector<Index>{10, 7});
     auto const array = file.array(name);
     CHECK(array.shape() == std::vector<Index>{10, 7});
     CHECK(array.path() == path);
@@ -116,9 +67,9 @@ TEST_CASE("numbers in place follow a block of the user at the file's beginning")
   TemporaryFolder const folder;
   auto const path = folder / "data.mat";
   {
-    NewFile const file(path, 1024);
+    Hdf5Writer const file(path, 1024);
     file.add("x", counted(6), {3, 2});
-    file.add("y", counted(6), {6}, Layout::compressed);
+    file.add("y", counted(6), {6}, Hdf5Layout::compressed);
   }
   CHECK(data::open_hdf5(path, "x").numbers<float>() == counted(6));
   CHECK(data::open_hdf5(path, "y").numbers<float>() == counted(6));
@@ -132,10 +83,10 @@ TEST_CASE("element types are those of the file, in both byte orders") {
   std::array<std::uint16_t, 3> const halves{0x3C00, 0xC000, 0x3555}, brains{0x3F80, 0xC000, 0x4049};
   std::array<double, 3> const reals{0.1, -1e300, 3};
   {
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     file.add("i", H5T_STD_I16LE, H5T_NATIVE_INT16, integers.data(), {3});
-    for (auto const layout : {Layout::contiguous, Layout::chunked})
-      file.add(layout == Layout::chunked ? "swapped chunked" : "swapped", H5T_STD_I16BE, H5T_NATIVE_INT16,
+    for (auto const layout : {Hdf5Layout::contiguous, Hdf5Layout::chunked})
+      file.add(layout == Hdf5Layout::chunked ? "swapped chunked" : "swapped", H5T_STD_I16BE, H5T_NATIVE_INT16,
                integers.data(), {3}, layout);
     file.add("d", H5T_IEEE_F64BE, H5T_NATIVE_DOUBLE, reals.data(), {3});
     auto const boolean = ::H5Tenum_create(H5T_NATIVE_INT8);  // as h5py writes it
@@ -164,6 +115,7 @@ TEST_CASE("element types are those of the file, in both byte orders") {
   for (auto const* name : {"i", "swapped", "swapped chunked"})
     CHECK(file.array(name).numbers<std::int16_t>() == expected);
   CHECK(file.array("d").numbers<double>() == std::vector<double>{0.1, -1e300, 3});
+  CHECK(file.type("b").name() == "bool");
   CHECK(file.array("b").type().name() == "bool");
   CHECK(file.array("b").numbers<std::uint8_t>() == std::vector<std::uint8_t>{1, 0, 1});
   CHECK(file.array("enum").type().name() == "uint8");
@@ -177,7 +129,7 @@ TEST_CASE("a dataset that was never written has its fill value, and one without 
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
   {
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     file.add("never", H5T_IEEE_F32LE, -1, nullptr, {4, 2});
     file.add("empty", H5T_IEEE_F32LE, -1, nullptr, {0, 2});
   }
@@ -190,7 +142,7 @@ TEST_CASE("datasets within groups have paths as names, and strings are read as s
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
   {
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     file.group("episode_0");
     file.add("episode_0/actions", counted(2), {2});
     auto const text = ::H5Tcopy(H5T_C_S1);
@@ -227,12 +179,12 @@ TEST_CASE("what cannot be read is an error with the file and the dataset") {
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
   {
-    NewFile const other(folder / "other.h5");
+    Hdf5Writer const other(folder / "other.h5");
     other.add("x", counted(3), {3});
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     file.add("x", counted(3), {3});
     file.add("single", counted(1), {});
-    file.add("virtual", H5T_IEEE_F32LE, -1, nullptr, {3}, Layout::virtual_copy);
+    file.add("virtual", H5T_IEEE_F32LE, -1, nullptr, {3}, Hdf5Layout::virtual_copy);
     auto const pair = ::H5Tcreate(H5T_COMPOUND, 8);
     ::H5Tinsert(pair, "a", 0, H5T_NATIVE_FLOAT);
     ::H5Tinsert(pair, "b", 4, H5T_NATIVE_FLOAT);
@@ -272,7 +224,7 @@ TEST_CASE("what cannot be read is an error with the file and the dataset") {
 TEST_CASE("the file is not locked: it can be read while another process holds a lock") {
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
-  { NewFile(path).add("x", counted(3), {3}); }
+  { Hdf5Writer(path).add("x", counted(3), {3}); }
   FileDescriptor const holder(path);
   REQUIRE(::flock(holder.get(), LOCK_EX | LOCK_NB) == 0);
   CHECK(data::open_hdf5(path, "x").numbers<float>() == counted(3));
@@ -282,9 +234,9 @@ TEST_CASE("threads read one file at once") {
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
   {
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     file.add("contiguous", counted(3000), {1000, 3});
-    file.add("compressed", counted(3000), {1000, 3}, Layout::compressed);
+    file.add("compressed", counted(3000), {1000, 3}, Hdf5Layout::compressed);
   }
   data::Hdf5File const file(path);
   std::array<bool, 4> right{};
@@ -304,9 +256,9 @@ TEST_CASE("a dataset that does not fit memory is refused before it is read") {
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
   {
-    NewFile const file(path);
+    Hdf5Writer const file(path);
     ::hsize_t const rows = ::hsize_t{1} << 44;
-    file.add("huge", H5T_IEEE_F32LE, -1, nullptr, {rows}, Layout::chunked);
+    file.add("huge", H5T_IEEE_F32LE, -1, nullptr, {rows}, Hdf5Layout::chunked);
   }
   CHECK_THROWS_WITH_AS(static_cast<void>(data::open_hdf5(path, "huge")),
                        doctest::Contains("make \"huge\" contiguous, which is read in place: h5repack -l huge:CONTI"),

@@ -37,6 +37,11 @@ class Hdf5File {
   [[nodiscard]] std::vector<std::string> names() const;
   /// Returns whether the file has a dataset of this name.
   [[nodiscard]] bool has(std::string_view name) const;
+  /// Returns the extents of a dataset, without reading it; none for a single value.
+  /// @throws DataError if the file has no such dataset
+  [[nodiscard]] std::vector<Index> shape(std::string_view name) const;
+  /// Returns the type of a dataset's numbers, without reading them.   @throws DataError as `array`
+  [[nodiscard]] NumberType type(std::string_view name) const;
   /// Returns a dataset of numbers. Rows of a contiguous dataset are read from the file in place, by any number of
   /// threads at once. Any other dataset, for example a chunked or compressed one, is read into memory as a whole:
   /// `h5repack -l NAME:CONTI -f NAME:NONE` makes it contiguous.
@@ -50,6 +55,7 @@ class Hdf5File {
 
  private:
   [[nodiscard]] std::vector<std::string> names_within_call() const;
+  [[nodiscard]] detail::Hdf5Numbers numbers_of(::hid_t type, std::string const& name) const;
   /// Opens a dataset, which is in this file.
   [[nodiscard]] detail::Hdf5Object open(std::string const& name) const;
   [[noreturn]] void fail(std::string_view name, std::string const& why) const;
@@ -106,31 +112,47 @@ inline bool Hdf5File::has(std::string_view name) const {
   return detail::Hdf5Object(::H5Dopen2(*handle_, std::string(name).c_str(), H5P_DEFAULT), ::H5Dclose).exists();
 }
 
+inline std::vector<Index> Hdf5File::shape(std::string_view name) const {
+  detail::Hdf5Call const call;
+  return detail::hdf5_extents(open(std::string(name)).get());
+}
+
+inline NumberType Hdf5File::type(std::string_view wanted) const {
+  std::string const name(wanted);
+  detail::Hdf5Call const call;
+  auto const dataset = open(name);
+  detail::Hdf5Object const type(::H5Dget_type(dataset.get()), ::H5Tclose);
+  return numbers_of(type.get(), name).type;
+}
+
 inline FileArray Hdf5File::array(std::string_view wanted) const {
   std::string const name(wanted);
   detail::Hdf5Call const call;
   auto const dataset = open(name);
   detail::Hdf5Object const type(::H5Dget_type(dataset.get()), ::H5Tclose);
-  auto const numbers = detail::hdf5_numbers(type.get());
-  if (!numbers) {
-    auto const kind = ::H5Tget_class(type.get());
-    fail(name, kind == H5T_STRING ? "holds strings; read them with strings(name)"
-                                  : "has elements that are no integers, bools or floats of C++; write numbers of one "
-                                    "type, and each field of a record as a dataset of its own");
-  }
+  auto const numbers = numbers_of(type.get(), name);
   auto const shape = detail::hdf5_extents(dataset.get());
   if (shape.empty()) fail(name, "is a single value; an array of rows is needed");
   if (auto const offset = detail::hdf5_offset(dataset.get()))
-    return FileArray(file_, numbers->type, shape, *offset, numbers->order, "\"" + name + "\"");
+    return FileArray(file_, numbers.type, shape, *offset, numbers.order, "\"" + name + "\"");
   return in_memory_array(
-      path(), numbers->type, shape,
+      path(), numbers.type, shape,
       [&](std::span<std::byte> out) {
         if (::H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()) < 0)
           fail(name, "cannot be read: " + detail::Hdf5Call::reason());
       },
       "make \"" + name + "\" contiguous, which is read in place: h5repack -l " + name + ":CONTI -f " + name +
           ":NONE FILE NEW_FILE",
-      numbers->order);
+      numbers.order);
+}
+
+inline detail::Hdf5Numbers Hdf5File::numbers_of(::hid_t type, std::string const& name) const {
+  auto const numbers = detail::hdf5_numbers(type);
+  if (numbers) return *numbers;
+  fail(name, ::H5Tget_class(type) == H5T_STRING
+                 ? "holds strings; read them with strings(name)"
+                 : "has elements that are no integers, bools or floats of C++; write numbers of one type, and each "
+                   "field of a record as a dataset of its own");
 }
 
 inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const {
