@@ -2,6 +2,7 @@
 #pragma once
 #include <hdf5.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ class Hdf5Writer {
     auto const space = rank == 0 ? ::H5Screate(H5S_SCALAR) : ::H5Screate_simple(rank, extents.data(), nullptr);
     auto const created = ::H5Pcreate(H5P_DATASET_CREATE);
     if (layout == Hdf5Layout::chunked || layout == Hdf5Layout::compressed) {
-      std::vector<::hsize_t> const chunk(extents.size(), 3);
+      std::vector<::hsize_t> chunk;
+      for (auto const extent : extents) chunk.push_back(std::min<::hsize_t>(extent, 3));
       ::H5Pset_chunk(created, rank, chunk.data());
       if (layout == Hdf5Layout::compressed) ::H5Pset_deflate(created, 6);
     }

@@ -175,7 +175,7 @@ TEST_CASE("datasets within groups have paths as names, and strings are read as s
                        DataError);
 }
 
-TEST_CASE("what cannot be read is an error with the file and the dataset") {
+TEST_CASE("an unreadable file or dataset is an error that names it") {
   TemporaryFolder const folder;
   auto const path = folder / "data.h5";
   {
