@@ -207,7 +207,7 @@ class Export {
       for (std::size_t i = 0; tensors_[k].parts.empty() && i < tensors_.size(); ++i) {
         auto const &tensor = tensors_[i], &copy = tensors_[k];
         if (tensor.parts.empty() || tensor.type != copy.type || tensor.shape != copy.shape ||
-            tensor.bytes != copy.bytes || left_out(tensor.bytes / type_width(tensor.type)))
+            tensor.bytes != copy.bytes || left_out(tensor.bytes / element_bytes(tensor.type)))
           continue;
         auto const &of_tensor = content(tensor, contents[i]), &of_copy = content(copy, contents[k]);
         if (!of_copy.constant && of_tensor.sum == of_copy.sum) tensors_[k].parts = tensor.parts;
@@ -224,7 +224,7 @@ class Export {
   };
   Content const& content(ExportedTensor const& tensor, Content& out) const {
     if (std::exchange(out.known, true)) return out;
-    auto const width = type_width(tensor.type);
+    auto const width = element_bytes(tensor.type);
     std::vector<std::byte> first;
     RunningChecksum running;
     for_pieces(tensor, [&](std::span<std::byte const> piece) {
@@ -236,10 +236,6 @@ class Export {
     out.sum = running.sum();
     return out;
   }
-  [[nodiscard]] static std::size_t type_width(std::string_view type) {
-    return type == "F64" || type == "I64" ? 8 : type == "F32" ? 4 : 2;  // of types that tensors with parts have
-  }
-
   /// Calls f(bytes) for the bytes of a tensor of `like`, in pieces.
   template <class Function>
   void for_pieces(ExportedTensor const& tensor, Function const& f) const {
@@ -294,7 +290,7 @@ class Export {
       auto const& part = tensor.parts[0];
       return write(out, tensor, {part.elements, static_cast<std::size_t>(part.entry->size)});
     }
-    std::vector<float> all(tensor.bytes / type_width(tensor.type));
+    std::vector<float> all(tensor.bytes / element_bytes(tensor.type));
     for (auto const& part : tensor.parts) {
       auto const placement = place(tensor, part);
       auto const& [count, first, length, stride] = placement.pieces;
@@ -306,7 +302,7 @@ class Export {
     write(out, tensor, all);
   }
   void write(AtomicFile& out, ExportedTensor const& tensor, std::span<float const> numbers) const {
-    std::vector<std::byte> room(std::min(numbers.size(), piece_bytes / 8) * type_width(tensor.type));
+    std::vector<std::byte> room(std::min(numbers.size(), piece_bytes / 8) * element_bytes(tensor.type));
     while (!numbers.empty()) {
       auto const count = std::min(numbers.size(), piece_bytes / 8);
       auto const from = numbers.first(count);
@@ -320,7 +316,7 @@ class Export {
                         (tensor.type == "I64" ? " does not have, because it is no integer of at most 2^24"
                                               : " does not have, because it is too large") +
                         "; take a file with a wider type, such as F32, as ExportOptions::like");
-      out.write(std::span<std::byte const>(room).first(count * type_width(tensor.type)));
+      out.write(std::span<std::byte const>(room).first(count * element_bytes(tensor.type)));
       numbers = numbers.subspan(count);
     }
   }

@@ -159,6 +159,14 @@ struct IndexedObject {
   [[nodiscard]] json::Value const* find(std::string_view name) const;
 };
 
+/// Returns the bytes of an element of a type that parameters are read from ("F32", "F16", "BF16", "F64", "I64"), and 0
+/// for another type.
+[[nodiscard]] constexpr std::size_t element_bytes(std::string_view type) noexcept {
+  if (type == "F64" || type == "I64") return 8;
+  if (type == "F32") return 4;
+  return type == "F16" || type == "BF16" ? 2 : 0;
+}
+
 /// Safetensors file: its header, and access to its tensors with checked offsets.
 struct SafetensorsFile {
   RegularFile file;

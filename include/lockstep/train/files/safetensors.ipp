@@ -480,8 +480,8 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
   auto const* tensor = header.find(name);
   auto const what = path + ": parameter \"" + name + "\"";
   auto const& type = tensor->at("dtype").string();
-  if (type != "F32" && type != "F16" && type != "BF16" && type != "F64" && type != "I64")
-    throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
+  auto const width = element_bytes(type);
+  if (width == 0) throw DataError(what + " is of type " + type + "; F32, F16, BF16, F64 or I64 is needed");
   if (without_ones(shape) != without_ones(entry.shape))
     throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) + ": " +
                     remedy_for_shape(shape, entry.shape) +
@@ -491,7 +491,7 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
                                                         : ""));
   auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
              end = tensor->at("data_offsets").at(std::size_t{1}).integer();
-  Index const width = type == "F64" || type == "I64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;
+  Index const bytes = entry.size * static_cast<Index>(width);
   auto const place = what + " is at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
   if (begin < 0 || end < begin || end - begin != bytes)
     throw DataError(place + " of " + std::to_string(data_bytes) + "; " + std::to_string(bytes) +
@@ -499,7 +499,7 @@ LOCKSTEP_COLD_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string
   if (end > data_bytes)
     throw DataError(place + ", and the file ends with " + std::to_string(data_bytes) +
                     ": it is cut off; take another, such as the checkpoint before it");
-  return {data_begin + begin, static_cast<std::size_t>(bytes), static_cast<std::size_t>(width), type};
+  return {data_begin + begin, static_cast<std::size_t>(bytes), width, type};
 }
 
 LOCKSTEP_COLD_INLINE std::string SafetensorsFile::other_name(std::string const& name) const {
