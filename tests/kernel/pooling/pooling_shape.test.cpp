@@ -51,3 +51,12 @@ TEST_CASE("windows by kernel, stride and padding are those of a convolution") {
         check_windows(s, 2);
       }
 }
+
+TEST_CASE("adaptive windows differ from windows by kernel and stride") {
+  PoolingShape const windows = ConvolutionShape{.rows = 1, .extent = {1, 1, 10}, .kernel = {1, 1, 4}};
+  auto adaptive = windows;
+  adaptive.set_adaptive(2, 5);
+  CHECK(static_cast<ConvolutionShape const&>(adaptive) == static_cast<ConvolutionShape const&>(windows));
+  CHECK(adaptive != windows);
+  CHECK(PoolingShape(windows) == windows);
+}

@@ -56,6 +56,8 @@ struct PoolingShape : ConvolutionShape {
     if (adaptive[axis] > 0) return ((position + 1) * adaptive[axis] + extent[axis] - 1) / extent[axis];
     return std::min(result(axis), (position + padding[axis]) / stride[axis] + 1);
   }
+
+  friend bool operator==(PoolingShape const&, PoolingShape const&) = default;
 };
 
 }}}  // namespace lockstep::kernel
