@@ -38,6 +38,7 @@
 #include <lockstep/kernel/normalization/softmax.cuh>
 #include <lockstep/kernel/optimizer/layerwise_step.cuh>
 #include <lockstep/kernel/optimizer/optimizer_step.cuh>
+#include <lockstep/kernel/optimizer/orthogonalize.cuh>
 #include <lockstep/kernel/pooling/pooling.cuh>
 #include <lockstep/kernel/pooling/spatial_pooling.cuh>
 #include <lockstep/kernel/random/dropout.cuh>

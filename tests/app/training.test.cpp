@@ -29,6 +29,8 @@
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/optim/averaged.hpp>
+#include <lockstep/optim/partitioned.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 #include "../temporary_folder.hpp"
@@ -650,6 +652,40 @@ TEST_CASE("the optimizer's flags take precedence, and the program's conflicting 
                        ConfigError);
   options.given = {"--lr", "--weight-decay"};
   CHECK(loss(optim::SGD{.learning_rate = 0.5}) == decayed);
+}
+
+TEST_CASE("--lr sets the first of two optimizers' rates, and the other rate keeps its ratio") {
+  app::Options options;
+  options.program = "training.test";
+  options.learning_rate = 0.02;
+  options.threads = 1;
+  options.batch_size = 10;
+  options.max_steps = 5;
+  launch::World world;
+  auto const loss = [&](auto optimizer) {
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::SequentialSampler{}, data::PadCollate{}, training.loader_options());
+    return training.fit(Line{}, optimizer, loader).train_loss;
+  };
+  auto const rule = [](std::string_view, std::span<Index const> shape) { return shape.size() == 2; };
+  auto const both = [&](double first, double second) {
+    return optim::Partitioned{optim::SGD{.learning_rate = first}, optim::SGD{.learning_rate = second}, rule};
+  };
+  auto const expected = loss(optim::SGD{});
+  CHECK(loss(both(0.02, 0.02)) == expected);
+  CHECK_THROWS_WITH_AS(loss(both(0.5, 0.5)), doctest::Contains("the optimizer's learning rate is 0.5, but --lr has"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(loss(optim::Averaged{optim::SGD{.learning_rate = 0.5}}),
+                       doctest::Contains("the optimizer's learning rate is 0.5, but --lr has"), ConfigError);
+  options.given = {"--lr"};
+  CHECK(loss(both(0.5, 0.5)) == expected);
+  CHECK(loss(both(0.5, 1)) != expected);
+  options.given = {"--lr", "--weight-decay"};
+  CHECK_THROWS_WITH_AS(
+      loss(both(0.5, 0.5)),
+      "--weight-decay: the program's optimizer SGD and SGD has no weight decay of its own to set; leave "
+      "the flag out",
+      ConfigError);
 }
 
 TEST_CASE("a second fit with --save-dir is refused; without it, it is another training") {

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
 rotary.json, convolutions.json, image_padding.json, linear_upsampling.json, rmsprop.json, pooling.json,
-activations.json, adagrad_nadam.json, adaptive_pooling.json and lamb.json: PyTorch's results, in float64, for small
-inputs.
+activations.json, adagrad_nadam.json, adaptive_pooling.json, lamb.json and muon.json: PyTorch's results, in float64, for
+small inputs.
 
-python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
+python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.9 or later; the files are equal on every machine up to
                                               the last digits)
 
 Inputs and parameters are multiples of 1/16 or 1/32, so they are exact in float32 and bfloat16. "bfloat16" is the error of PyTorch
 with everything in that type: the roots of the mean squares over the output, and over all gradients together. Names are
 this library's.
 """
+import importlib
 import json
 import pathlib
 import sys
@@ -245,19 +246,18 @@ def spaces():
     yield space_case("average_pool", torch.nn.Identity(), lambda x: F.avg_pool2d(x, 2), (2, 2, 5, 4))
 
 
-def steps_of(makers, steps=4):
-    count = 6
+def steps_of(makers, steps=4, shape=(6,)):
     for name, make in makers.items():
-        values = draw(count)
+        values = draw(*shape)
         parameter = torch.nn.Parameter(values.clone())
         optimizer = make([parameter])
         gradients, after = [], []
         for _ in range(steps):
-            parameter.grad = draw(count)
-            gradients.append(parameter.grad.tolist())
+            parameter.grad = draw(*shape)
+            gradients.append(parameter.grad.flatten().tolist())
             optimizer.step()
-            after.append(parameter.detach().tolist())
-        yield {"name": name, "values": values.tolist(), "gradients": gradients, "after": after}
+            after.append(parameter.detach().flatten().tolist())
+        yield {"name": name, "values": values.flatten().tolist(), "gradients": gradients, "after": after}
 
 
 def optimizers():
@@ -468,9 +468,32 @@ def lamb():
                                                                                         weight_decay=0.1)}, steps=20)
 
 
+def newton_schulz(update, coefficients, steps, eps):
+    """The formula of torch.optim.Muon, which rounds to bfloat16, in the precision of its argument."""
+    a, b, c = coefficients
+    x = update.T if update.size(0) > update.size(1) else update
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if update.size(0) > update.size(1) else x
+
+
+def muon():
+    module = importlib.import_module("torch.optim._muon")
+    module._zeropower_via_newtonschulz = newton_schulz
+    heavy_ball = dict(lr=0.02, momentum=0.8, nesterov=False, weight_decay=0.05, adjust_lr_fn="match_rms_adamw")
+    cubic = dict(lr=0.1, weight_decay=0, ns_coefficients=(1.5, -0.5, 0.0), ns_steps=7, eps=2.0,
+                 adjust_lr_fn="spectral_unclamped")
+    for name, shape, options in (("muon", (3, 5), {}), ("muon tall", (5, 3), {}), ("muon square", (4, 4), {}),
+                                 ("muon settings", (2, 6), heavy_ball), ("muon cubic", (6, 3), cubic)):
+        for case in steps_of({name: lambda p: torch.optim.Muon(p, **options)}, 20, shape):
+            yield {"shape": shape} | case
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations, adagrad_nadam, adaptive_pooling, lamb:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions, image_padding, linear_upsampling, rmsprop, pooling, activations, adagrad_nadam, adaptive_pooling, lamb, muon:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -9,6 +9,7 @@
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/lamb.hpp>
+#include <lockstep/optim/muon.hpp>
 #include <lockstep/optim/nadam.hpp>
 #include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
@@ -119,4 +120,57 @@ TEST_CASE_TEMPLATE("twenty steps of LAMB equal the paper's algorithm", T, double
     check<T>(lamb, expected, 20), ++checked;
   }
   CHECK(checked == 2);
+}
+
+TEST_CASE_TEMPLATE("twenty steps of Muon equal PyTorch's, which orthogonalizes in float64 here", T, double, float) {
+  auto const file = golden::load("muon");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    optim::Muon muon;
+    if (name == "muon settings")
+      muon = {.learning_rate = 0.02,
+              .momentum = 0.8,
+              .weight_decay = 0.05,
+              .kind = optim::Muon::Momentum::heavy_ball,
+              .adjustment = optim::Muon::Adjustment::match_rms_adamw};
+    if (name == "muon cubic")
+      muon = {.learning_rate = 0.1,
+              .weight_decay = 0,
+              .adjustment = optim::Muon::Adjustment::spectral_unclamped,
+              .coefficients = {1.5, -0.5, 0},
+              .iterations = 7,
+              .epsilon = 2};
+    auto const shape = golden::shape(expected);
+    auto values = golden::numbers<T>(expected.at("values"));
+    std::vector<T> moment(values.size()), work(static_cast<std::size_t>(optim::Muon::work_elements(shape)));
+    T* const states[] = {moment.data()};
+    ThreadPool pool(2);
+    auto const& steps = expected.at("after").array();
+    REQUIRE(steps.size() == 20);
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      auto const gradients = golden::numbers<T>(expected.at("gradients").at(step));
+      optim::StepScalars<HostSpace> const scalars{.step = static_cast<double>(step + 1),
+                                                  .learning_rate = muon.learning_rate};
+      muon.step(memory::Stream<HostSpace>(pool),
+                optim::Slice<T, HostSpace>{.count = std::ssize(values),
+                                           .values = values.data(),
+                                           .gradients = gradients.data(),
+                                           .states = states,
+                                           .shape = shape,
+                                           .work = work.data()},
+                &scalars);
+      // The iterates have singular values of at most 1.21, and norms of at most 2.5. With up to 6 terms per sum, an
+      // iteration errs by at most 2000 units in its norm, and multiplies earlier errors by at most 3.9, the largest
+      // slope of the polynomial on [0, 1.21]: in all by (1 + 3.9 + ... + 3.9^4) 2000 + 3.9^5 20 (the direction has 20
+      // roundings) < 700,000 units. The cubic's slope is at most 1.5: 7 iterations stay below that. The value, at most
+      // 4, has 4 roundings per step.
+      double const rate = muon.learning_rate * muon.adjustment_of(shape[0], shape[1]);
+      CHECK(golden::difference(values.data(), golden::numbers<double>(steps[step])) <=
+            static_cast<double>(step + 1) * (rate * 7e5 + 4 * 4));
+    }
+    ++checked;
+  }
+  CHECK(checked == 5);
 }

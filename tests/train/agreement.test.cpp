@@ -18,6 +18,8 @@
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/muon.hpp>
+#include <lockstep/optim/partitioned.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
@@ -231,6 +233,46 @@ TEST_CASE("dp and ddp are bit-identical, as are repeated runs, for any threads, 
   CHECK(single(adamw, setting, 3).values == expected);
   CHECK(ddp(1, adamw, setting).values == expected);
   CHECK(dp(1, adamw, setting).values == expected);
+}
+
+TEST_CASE("two optimizers, one of them Muon, give equal bits under dp and ddp, and ranks compare settings and rules") {
+  using Rule = bool (*)(std::string_view, std::span<Index const>);
+  Rule const matrices = [](std::string_view name, std::span<Index const> shape) {
+    return shape.size() == 2 && !name.starts_with("embedding");
+  };
+  optim::Partitioned const both{optim::Muon{.learning_rate = 0.01}, optim::AdamW{.learning_rate = 3e-3}, matrices};
+  Setting setting{.steps = 12};
+  auto const expected = dp(2, both, setting);
+  CHECK(expected.losses.back() < expected.losses.front());
+  CHECK(dp(2, both, setting, 2).values == expected.values);
+  CHECK(ddp(2, both, setting).values == expected.values);
+  CHECK(ddp(2, both, setting, 3).values == expected.values);
+  setting.data = texts(16);
+  setting.steps = 2;
+  auto const fails = [&](char const* printed, auto const& other) {
+    launch::Options options;
+    options.threads = 2;
+    auto const run = [&] {
+      launch::run(options, [&](launch::World& world) {
+        train_with(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, world.rank == 1 ? other : both,
+                   setting);
+        return 0;
+      });
+    };
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains(printed), CollectiveMismatch);
+  };
+  auto changed = both;
+  changed.first.momentum = 0.75;
+  fails("rank 1 has optimizer: first momentum = 0.75, but rank 0 has optimizer: first momentum = 0.95", changed);
+  changed = both;
+  changed.second.beta2 = 0.95;
+  fails("rank 1 has optimizer: second beta2 = 0.95, but rank 0", changed);
+  changed.second = both.second;
+  changed.second.learning_rate = 2e-3;
+  fails("rank 1 has optimizer: rate of ", changed);
+  fails("rank 1 has optimizer: number of the optimizer of ",
+        optim::Partitioned{both.first, both.second,
+                           Rule([](std::string_view, std::span<Index const> shape) { return shape.size() == 2; })});
 }
 
 TEST_CASE("ranks started with other settings are refused before they diverge, and equal ones pass") {

@@ -53,7 +53,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Applies the flags to the program's optimizer.
-/// @throws ConfigError if the program sets a learning rate that the flag's default would replace
+/// @throws ConfigError if the program sets a learning rate that the flag's default would replace, or if --weight-decay
+/// is given for an optimizer without one
 template <class Optimizer>
 void apply_settings(Options const& options, Optimizer& optimizer) {
   auto const gives = [&](char const* flag) {
@@ -64,6 +65,8 @@ void apply_settings(Options const& options, Optimizer& optimizer) {
     Optimizer const plain;
     own_rate = optimizer.learning_rate != plain.learning_rate;
     if constexpr (requires { optimizer.weight_decay; }) own_decay = optimizer.weight_decay != plain.weight_decay;
+  } else if constexpr (requires { Optimizer::default_learning_rate(); }) {
+    own_rate = optimizer.learning_rate != Optimizer::default_learning_rate();
   }
   auto const rate = optimizer.learning_rate;
   if (own_rate && rate != options.learning_rate && rate != options.scaled_learning_rate() && !gives("--lr"))
@@ -74,6 +77,10 @@ void apply_settings(Options const& options, Optimizer& optimizer) {
   if constexpr (requires { optimizer.weight_decay; }) {
     bool const programs = options.weight_decay != Options().weight_decay && !own_decay;
     if (gives("--weight-decay") || programs) optimizer.weight_decay = options.weight_decay;
+  } else if (gives("--weight-decay")) {
+    throw ConfigError("--weight-decay: the program's optimizer" +
+                      (optim::name_of<Optimizer>().empty() ? "" : " " + optim::name_of<Optimizer>()) +
+                      " has no weight decay of its own to set; leave the flag out");
   }
 }
 

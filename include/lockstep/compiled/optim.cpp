@@ -6,6 +6,8 @@
 #include <lockstep/optim/detail/parameter_rule.ipp>
 #include <lockstep/optim/lamb.hpp>
 #include <lockstep/optim/loss_scaler.ipp>
+#include <lockstep/optim/muon.hpp>
+#include <lockstep/optim/muon.ipp>
 #include <lockstep/optim/nadam.hpp>
 #include <lockstep/optim/rmsprop.hpp>
 #include <lockstep/optim/sgd.hpp>
@@ -22,6 +24,8 @@ template LOCKSTEP_ADAGRAD_STEP(float, HostSpace);
 template LOCKSTEP_ADAGRAD_STEP(double, HostSpace);
 template LOCKSTEP_LAMB_STEP(float, HostSpace);
 template LOCKSTEP_LAMB_STEP(double, HostSpace);
+template LOCKSTEP_MUON_STEP(float, HostSpace);
+template LOCKSTEP_MUON_STEP(double, HostSpace);
 template LOCKSTEP_NADAM_STEP(float, HostSpace);
 template LOCKSTEP_NADAM_STEP(double, HostSpace);
 template LOCKSTEP_RMSPROP_STEP(float, HostSpace);

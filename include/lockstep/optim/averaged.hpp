@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -31,14 +32,21 @@ struct Averaged : Base {
   explicit Averaged(Base optimizer, double decay_of_average = 0.999)
       : Base(std::move(optimizer)), decay(decay_of_average) {}
 
-  static_assert(!steps_whole_parameters<Base>(),
-                "Lockstep: optim::Averaged updates blocks of parameters, and this optimizer, such as LAMB, needs whole "
-                "ones; average the parameters by trainer.copy_parameters with a share");
+  static_assert(parts<Base>() == 1,
+                "Lockstep: optim::Averaged takes one optimizer; average each of optim::Partitioned: "
+                "Partitioned{Averaged{SGD{}}, Averaged{AdamW{}}, rule}");
+  static_assert(!steps_whole_parameters<Base>() || parts<Base>() > 1,
+                "Lockstep: optim::Averaged updates blocks of parameters, and this optimizer, such as LAMB or Muon, "
+                "needs whole ones; average the parameters by trainer.copy_parameters with a share");
   static constexpr int states = Base::states + 1;  ///< those of the optimizer, then x - a
   static constexpr bool averages = true;           ///< evaluations use the average
 
   /// Returns "Averaged " and the optimizer's name, as in checkpoints.
   [[nodiscard]] static std::string name() { return "Averaged " + name_of<Base>(); }
+  /// Returns the learning rate that `learning_rate` has unless a program sets it.
+  [[nodiscard]] static constexpr double default_learning_rate() requires std::default_initializable<Base> {
+    return Base{}.learning_rate;
+  }
   /// Calls each(name, value) for the settings that must be equal on all ranks.
   void describe(auto&& each) const {
     optim::describe(static_cast<Base const&>(*this), each);

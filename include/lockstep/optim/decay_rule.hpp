@@ -27,7 +27,9 @@ class DecayRule : public detail::ParameterRule<DecayRule> {
 /// Returns an optimizer's factor on the weight decay of a parameter of a layout; 1 without a rule `decays`.
 template <class Optimizer, class Entry>
 [[nodiscard]] double decay_of([[maybe_unused]] Optimizer const& optimizer, [[maybe_unused]] Entry const& entry) {
-  if constexpr (requires { optimizer.decays; })
+  if constexpr (requires { optimizer.decay_of(entry); })
+    return optimizer.decay_of(entry);
+  else if constexpr (requires { optimizer.decays; })
     return detail::factor_by(optimizer.decays, entry);
   else
     return 1;

@@ -25,7 +25,9 @@ class RateRule : public detail::ParameterRule<RateRule> {
 template <class Optimizer, class Entry>
 [[nodiscard]] double rate_of(Optimizer const& optimizer, Entry const& entry) {
   if (entry.frozen) return 0;
-  if constexpr (requires { optimizer.rates; })
+  if constexpr (requires { optimizer.rate_of(entry); })
+    return optimizer.rate_of(entry);
+  else if constexpr (requires { optimizer.rates; })
     return detail::factor_by(optimizer.rates, entry);
   else
     return 1;

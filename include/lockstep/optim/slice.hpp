@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
+#include <string_view>
+
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>
@@ -57,8 +60,11 @@ struct Slice {
   HalfPrecisionCopy half_precision = {};  ///< [count], receives the new values; null if no product reads 16 bits
   double rate = 1;                        ///< factor on the step's learning rate
   double decays = 1;                      ///< factor on the weight decay; 0 for none
-  kernel::TouchedRows touched = {};  ///< if it has bits, the table that contains the range; gradients of rows outside
-                                     ///< it are zero and must not be read
+  kernel::TouchedRows touched = {};   ///< if it has bits, the table that contains the range; gradients of rows outside
+                                      ///< it are zero and must not be read
+  std::string_view name = {};         ///< of the parameter, if the optimizer has `whole_parameters`
+  std::span<Index const> shape = {};  ///< of the parameter, on the host, if the optimizer has `whole_parameters`
+  Scalar* work = nullptr;  ///< the optimizer's `work_elements(shape)` elements, uninitialized; null if it has none
 };
 
 }}}  // namespace lockstep::optim

@@ -42,6 +42,8 @@ class AnySession {
 
   /// Returns the properties of the optimizer and the replicas.
   [[nodiscard]] Kind const& kind() const noexcept { return kind_; }
+  /// Sets the optimizer's name in checkpoints, if it depends on the parameters as that of optim::Partitioned.
+  void set_optimizer_name(std::string name) noexcept { kind_.optimizer = std::move(name); }
 
   // ---- processes
 

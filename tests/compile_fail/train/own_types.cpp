@@ -44,6 +44,11 @@
 // CASE touched_rows_not_static: Lockstep: an optimizer's takes_touched_rows is `static constexpr bool
 // CASE whole_parameters_not_static: Lockstep: an optimizer's whole_parameters is `static constexpr bool
 // CASE average_of_whole_parameters: Lockstep: optim::Averaged updates blocks of parameters, and this optimizer
+// CASE average_of_two: Lockstep: optim::Averaged takes one optimizer; average each of optim::Partitioned
+// CASE one_average_of_two: Lockstep: one optimizer of optim::Partitioned is optim::Averaged and the other is not
+// CASE partition_by_number: Lockstep: the rule of optim::Partitioned returns a bool
+// CASE work_not_static: Lockstep: an optimizer's work_elements is `static Index work_elements
+// CASE check_parameter_not_const: Lockstep: an optimizer's check_parameter(std::string_view name
 // CASE rates_of_number: Lockstep: an optimizer's `decays` and `rates` are functions of a parameter's name and shape
 // CASE rates_of_name: Lockstep: an optimizer's `decays` and `rates` are functions of a parameter's name and shape
 // CASE decays_of_number: Lockstep: an optimizer's `decays` is an optim::DecayRule, and its `rates` an optim::RateRule
@@ -59,6 +64,7 @@
 #include <string_view>
 
 #include <lockstep/lockstep.hpp>
+#include <lockstep/optim/partitioned.hpp>
 
 namespace ls = lockstep;
 
@@ -271,6 +277,10 @@ struct Descent {
   bool whole_parameters = true;
 #elif defined(CASE_average_of_whole_parameters)
   static constexpr bool whole_parameters = true;
+#elif defined(CASE_work_not_static)
+  ls::Index work_elements(std::span<ls::Index const>) const { return 0; }
+#elif defined(CASE_check_parameter_not_const)
+  void check_parameter(std::string_view, std::span<ls::Index const>) {}
 #endif
 
 #if defined(CASE_optimizer_name)
@@ -335,6 +345,17 @@ void train() {
   ls::data::DataLoader loader{ls::data::Transform{Readings{}, Warmer{}}, Sampler{}, Collate{}, {.batch_size = 2}};
 #if defined(CASE_average_of_whole_parameters)
   ls::Trainer trainer{Model{}, ls::optim::Averaged{Descent{}}, ls::parallel::SingleDevice{}};
+#elif defined(CASE_average_of_two)
+  auto const rule = [](std::string_view, std::span<ls::Index const>) { return true; };
+  ls::Trainer trainer{Model{}, ls::optim::Averaged{ls::optim::Partitioned{Descent{}, ls::optim::SGD{}, rule}},
+                      ls::parallel::SingleDevice{}};
+#elif defined(CASE_one_average_of_two)
+  auto const rule = [](std::string_view, std::span<ls::Index const>) { return true; };
+  ls::Trainer trainer{Model{}, ls::optim::Partitioned{Descent{}, ls::optim::Averaged{ls::optim::SGD{}}, rule},
+                      ls::parallel::SingleDevice{}};
+#elif defined(CASE_partition_by_number)
+  auto const rule = [](std::string_view, std::span<ls::Index const>) { return 0.5; };
+  ls::Trainer trainer{Model{}, ls::optim::Partitioned{Descent{}, ls::optim::SGD{}, rule}, ls::parallel::SingleDevice{}};
 #else
   ls::Trainer trainer{Model{}, Descent{}, ls::parallel::SingleDevice{}};
 #endif

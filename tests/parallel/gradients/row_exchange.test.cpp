@@ -14,6 +14,8 @@
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/lamb.hpp>
+#include <lockstep/optim/muon.hpp>
+#include <lockstep/optim/partitioned.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
@@ -185,6 +187,29 @@ TEST_CASE("an optimizer of whole parameters gives equal bits under any policy, a
       doctest::Contains("shard_optimizer divides parameters between ranks, and the optimizer LAMB "
                         "needs whole ones; leave it out"),
       ConfigError);
+}
+
+TEST_CASE("two optimizers give equal bits under any policy; they are sharded unless one needs whole parameters") {
+  constexpr Index rows = 65;
+  auto const first = [](std::string_view name, std::span<Index const> shape) {
+    return shape.size() == 2 && !name.starts_with("table");
+  };
+  auto const tables = [](std::string_view, std::span<Index const> shape) { return shape.size() == 2; };
+  optim::Muon const muon{.learning_rate = 0.01};
+  optim::AdamW const adamw{.weight_decay = 0.1, .untouched_rows = optim::UntouchedRows::skip};
+  for (int shards : {1, 2, 4}) {
+    auto const steps = steps_over(rows, shards);
+    auto const both = [&](auto const& one, auto const& other, auto rule) {
+      compare(optim::Partitioned{one, other, rule}, rows, 0.5, shards, steps);
+    };
+    both(muon, optim::SGD{.momentum = 0.9}, tables);
+    both(muon, SignDescent{}, first);
+  }
+  optim::Partitioned const whole{muon, adamw, first};
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(ddp(2, whole, {rows, nn::GradientForm::by_rows, 0}, steps_over(rows, 2), 0, true)),
+      doctest::Contains("the optimizer Muon and AdamW needs whole ones; leave it out"), ConfigError);
+  compare_sharded(optim::Partitioned{optim::SGD{.momentum = 0.9}, adamw, first});
 }
 
 TEST_CASE("on a 16-bit wire, too, for any number of ranks, row-sparse gradients have the bits of dense ones") {

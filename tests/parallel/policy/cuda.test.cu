@@ -39,6 +39,8 @@
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/optim/lamb.hpp>
+#include <lockstep/optim/muon.hpp>
+#include <lockstep/optim/partitioned.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
@@ -513,12 +515,13 @@ TEST_CASE("a policy that wants attention by cuDNN is refused if cuDNN is not lin
 }
 #endif
 
-TEST_CASE("LAMB, which needs whole parameters, trains on CUDA as on the host, with equal bits for devices and ranks") {
-  if (!lockstep_test::has_gpu("LAMB")) return;
+namespace {
+/// Trains an optimizer of whole parameters on CUDA as on the host, with equal bits for devices and ranks.
+void check_whole_parameters(auto const& optimizer) {
   using parallel::OnCuda;
-  auto const train = [](auto policy) {
+  auto const train = [&](auto policy) {
     auto const batch = rows / policy.all_shards();
-    Trainer trainer{Classifier{}, optim::LAMB{.learning_rate = 0.05}, std::move(policy), 7};
+    Trainer trainer{Classifier{}, optimizer, std::move(policy), 7};
     data::InMemoryDataset const all(texts());
     data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = batch});
     Losses losses;
@@ -536,6 +539,15 @@ TEST_CASE("LAMB, which needs whole parameters, trains on CUDA as on the host, wi
     CHECK(ddp.values == dp.values);
     return 0;
   });
+}
+}  // namespace
+
+TEST_CASE("optimizers of whole parameters train on CUDA as on the host, with equal bits for devices and ranks") {
+  if (!lockstep_test::has_gpu("LAMB and Muon")) return;
+  check_whole_parameters(optim::LAMB{.learning_rate = 0.05});
+  check_whole_parameters(optim::Partitioned{
+      optim::Muon{.learning_rate = 0.02}, optim::AdamW{.learning_rate = 0.005},
+      [](std::string_view name, std::span<Index const> shape) { return shape.size() == 2 && name == "head.weight"; }});
 }
 
 TEST_CASE("on CUDA, too, Reproducible gives bits that do not depend on the number of replicas") {

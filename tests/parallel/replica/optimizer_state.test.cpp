@@ -13,7 +13,10 @@
 #include <vector>
 
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/lamb.hpp>
+#include <lockstep/optim/muon.hpp>
+#include <lockstep/optim/partitioned.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 
@@ -190,4 +193,95 @@ TEST_CASE("rates multiply the learning rate of the selected parameters; 0 leaves
     for (auto const& out : {moved(sgd, parts), moved(adamw, parts)})
       CHECK(out == "embedding.token 1.000 0, bias 0.000, weight 0.750, scale 1.000 0, shift 0.000, last 0.750, ");
   }
+}
+
+namespace {
+bool is_matrix(std::string_view, std::span<Index const> shape) { return shape.size() == 2; }
+
+/// Parameters, and all states of each parameter as the optimizer keeps them, after three steps.
+template <class Optimizer>
+std::vector<std::vector<float>> after_steps(Optimizer const& optimizer, double clip_norm,
+                                            std::vector<parallel::detail::ArenaPart> parts = {}) {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Mixed> replica(model, layout, {.threads = 1});
+  for (Index i = 0; i < layout.size(); ++i)
+    replica.values()[static_cast<std::size_t>(i)] = static_cast<float>(i % 7) - 3;
+  if (parts.empty()) parts = {{0, layout.size()}};
+  parallel::OptimizerState<Optimizer> state(layout, std::move(parts));
+  for (Index step = 1; step <= 3; ++step) {
+    for (auto const& entry : layout.entries())
+      for (Index i = 0; i < entry.size; ++i)
+        replica.gradient_data()[entry.offset + i] = static_cast<float>((i + step) % 5) - 1.5f;
+    state.update(optimizer, replica, {0, 2}, {.step = step, .learning_rate = 0.25, .clip_norm = clip_norm});
+  }
+  std::vector<std::vector<float>> out{{replica.values().begin(), replica.values().end()}};
+  for (std::size_t s = 0; s < static_cast<std::size_t>(Optimizer::states); ++s) {
+    out.emplace_back(static_cast<std::size_t>(layout.size()));
+    state.write_parts(s, replica.device(), out.back().data());
+  }
+  return out;
+}
+}  // namespace
+
+TEST_CASE("each optimizer of Partitioned updates its parameters with the bits of that optimizer alone") {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  auto const compare = [&](auto const& first, auto const& second, double clip_norm) {
+    optim::Partitioned const both{first, second, is_matrix};
+    auto const got = after_steps(both, clip_norm), of_first = after_steps(first, clip_norm),
+               of_second = after_steps(second, clip_norm);
+    REQUIRE(got.size() == std::max(of_first.size(), of_second.size()));
+    for (auto const& entry : layout.entries()) {
+      auto const& alone = entry.shape.size() == 2 ? of_first : of_second;
+      auto const part = [&](std::vector<float> const& arena) {
+        auto const begin = arena.begin() + entry.offset;
+        return std::vector<float>(begin, begin + entry.size);
+      };
+      CHECK(part(got[0]) == part(alone[0]));
+      for (std::size_t s = 1; s < alone.size(); ++s) CHECK(part(got[got.size() - s]) == part(alone[alone.size() - s]));
+      for (std::size_t s = 1; s + alone.size() <= got.size(); ++s)
+        CHECK(part(got[s]) == std::vector<float>(static_cast<std::size_t>(entry.size)));
+    }
+  };
+  optim::SGD const sgd{.momentum = 0.5, .weight_decay = 0.1};
+  optim::AdamW const adamw{.weight_decay = 0.1};
+  for (double const clip_norm : {0.0, 1.0}) {
+    compare(sgd, adamw, clip_norm);
+    compare(adamw, sgd, clip_norm);
+    compare(sgd, optim::LAMB{}, clip_norm);
+    compare(optim::LAMB{}, adamw, clip_norm);
+    compare(optim::Averaged{sgd}, optim::Averaged{adamw}, clip_norm);
+  }
+}
+
+TEST_CASE("Muon in Partitioned orthogonalizes each matrix, and the other optimizer's rate keeps its ratio") {
+  optim::Muon const muon{.learning_rate = 0.5, .weight_decay = 0};
+  optim::AdamW const slow{.learning_rate = 0.125}, fast{.learning_rate = 0.5};
+  auto const got = after_steps(optim::Partitioned{muon, slow, is_matrix}, 0);
+  auto const of_adamw = after_steps(
+      optim::AdamW{.learning_rate = 0.25, .rates = [](std::string_view, std::span<Index const>) { return 0.25; }}, 0);
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  for (auto const& entry : layout.entries()) {
+    auto const at = static_cast<std::size_t>(entry.offset);
+    double squares = 0;
+    for (std::size_t i = at; i < at + static_cast<std::size_t>(entry.size); ++i) {
+      if (entry.shape.size() != 2) CHECK(got[0][i] == of_adamw[0][i]);
+      squares += std::pow(static_cast<double>(got[0][i] - (static_cast<float>(i % 7) - 3)), 2);
+    }
+    // Three steps of rate 0.25, each of at most 1.21 per singular value.
+    if (entry.shape.size() == 2)
+      CHECK(std::sqrt(squares) <= 0.75 * muon.adjustment_of(entry.shape[0], entry.shape[1]) * 1.21 *
+                                      std::sqrt(static_cast<double>(std::min(entry.shape[0], entry.shape[1]))));
+    CHECK(squares > 0);
+  }
+  CHECK(got != after_steps(optim::Partitioned{muon, fast, is_matrix}, 0));
+}
+
+TEST_CASE("optimizers of Partitioned that need no whole parameters update parts of the arena with equal bits") {
+  Mixed model;
+  auto const size = nn::ParameterLayout::of(model).size();
+  optim::Partitioned const both{optim::SGD{.momentum = 0.5}, optim::AdamW{}, is_matrix};
+  CHECK(after_steps(both, 0, {{0, 8}, {8, 40}, {40, size}}) == after_steps(both, 0));
 }

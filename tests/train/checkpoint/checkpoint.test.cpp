@@ -15,6 +15,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/muon.hpp>
+#include <lockstep/optim/partitioned.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
@@ -129,6 +132,8 @@ Outcome fit_ranks(FitOptions const& options) {
   return all[0];
 }
 
+bool is_matrix(std::string_view, std::span<Index const> shape) { return shape.size() == 2; }
+
 std::string step_file(std::string const& folder, Index step) {
   return folder + "/step_" + std::to_string(step) + ".safetensors";
 }
@@ -197,6 +202,9 @@ TEST_CASE("runs resume with other optimizers, and other numbers of devices, too"
         return fit(parallel::SingleDevice{.threads = 1}, o, 4, optim::SGD{.learning_rate = 0.1, .momentum = 0.9});
       },
       4, 5);
+  optim::Partitioned const both{optim::Muon{.learning_rate = 0.02}, optim::AdamW{.learning_rate = 1e-2}, is_matrix};
+  check_pauses([&](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2, both); },
+               4, 5);
   // One device began, two ranks continued and two devices ended: equal to two ranks that got that checkpoint.
   lockstep_test::TemporaryFolder const folder;
   auto const part = [&](auto const& fit_with, std::string const& to, std::string const& from, Index steps) {
@@ -521,6 +529,24 @@ TEST_CASE("a checkpoint is a file of parameters too") {
   again.evaluate(train::Evaluation{held_out});  // by the mean of all devices' buffers
   CHECK(std::vector<float>(again.values().begin(), again.values().end()) == outcome.values);
   CHECK(std::vector<float>(again.buffers().begin(), again.buffers().end()) == outcome.buffers);
+}
+
+TEST_CASE("a run does not resume if other parameters have the first of two optimizers, or if Muon gets no matrix") {
+  lockstep_test::TemporaryFolder const folder;
+  parallel::SingleDevice const single{.threads = 1};
+  auto const with = [&](auto rule, std::string const& resume) {
+    fit(single, {.max_steps = resume.empty() ? 2 : 3, .checkpoints = {.folder = folder / "saved", .resume = resume}}, 4,
+        optim::Partitioned{optim::Muon{}, optim::AdamW{}, rule});
+  };
+  with(is_matrix, "");
+  auto const file = step_file(folder / "saved", 2);
+  auto const head = [](std::string_view name, std::span<Index const>) { return name == "head.weight"; };
+  CHECK_THROWS_WITH_AS(with(head, file), doctest::Contains("was saved with the optimizer Muon and AdamW for "),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(with(head, file), doctest::Contains("continue with Muon and AdamW for 1 and "), ConfigError);
+  CHECK_NOTHROW(with(is_matrix, file));
+  auto const all = [](std::string_view, std::span<Index const>) { return true; };
+  CHECK_THROWS_WITH_AS(with(all, ""), doctest::Contains("Muon updates matrices, which have two axes"), ConfigError);
 }
 
 TEST_CASE("a checkpoint that does not fit the run is refused, by name and with both values") {

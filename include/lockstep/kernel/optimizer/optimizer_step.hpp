@@ -39,7 +39,7 @@ struct OptimizerStep<HostSpace> : detail::KernelTypes<HostSpace> {
           for (Index n; at < stop; at += n) {
             n = std::min(block, stop - at);
             std::array<Scalar*, static_cast<std::size_t>(states_count)> here{};
-            for (std::size_t s = 0; s < here.size(); ++s) here[s] = slice.states[s] + at;
+            for (std::size_t s = 0; s != here.size(); ++s) here[s] = slice.states[s] + at;
             auto const* const gradients = written ? slice.gradients + at : zeros<Scalar>.data();
             if constexpr (requires { rule(vectors, n, slice.values, gradients, here); }) {
               rule(vectors, n, slice.values + at, gradients, here);

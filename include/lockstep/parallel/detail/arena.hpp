@@ -22,6 +22,11 @@ class Arena {
                    : memory::DefaultResource<Space>{}.allocate(static_cast<std::size_t>(size) * sizeof(float))),
         size_(size) {}
 
+  /// Replaces the memory if it has fewer than `size` floats. Its contents are lost.
+  void reserve(Index size) {
+    if (size > size_) *this = Arena(size);
+  }
+  [[nodiscard]] Index size() const noexcept { return size_; }
   [[nodiscard]] float* data() const noexcept { return reinterpret_cast<float*>(block_.data()); }
   /// Returns the floats. For a device this is a copy that the next call overwrites. Waits for the device.
   [[nodiscard]] std::span<float> on_host(Device<Space> const& device) const {

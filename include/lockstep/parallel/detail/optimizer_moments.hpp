@@ -27,7 +27,7 @@ class OptimizerMoments {
   /// device.
   [[nodiscard]] double gradient_norm(Device<Space> const& device) const { return make_scalars_.gradient_norm(device); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
+    return (arenas_.size() * static_cast<std::size_t>(size_) + static_cast<std::size_t>(work_.size())) * sizeof(float);
   }
   /// Returns a moment on the host, as concatenated parts, valid until the next call. Waits for the device.
   [[nodiscard]] std::span<float const> moment(std::size_t i, Device<Space> const& device) const {
@@ -47,6 +47,7 @@ class OptimizerMoments {
   std::vector<ArenaPart> parts_;
   Index size_ = 0;  // elements of all parts
   std::vector<Arena<Space>> arenas_;
+  Arena<Space> work_{0};  // of steps of whole parameters
   MakeStepScalars<Space> make_scalars_;
 };
 

@@ -73,47 +73,68 @@ class OptimizerState : public detail::OptimizerMoments<Space> {
   using Moments::layout_;
   using Moments::make_scalars_;
   using Moments::parts_;
+  using Moments::work_;
+
+  using Entry = nn::ParameterLayout::Entry;
 
   /// Elements [begin, end) of the arena that one call can update: of one parameter group, dense or of one table; and
   /// one parameter without padding if the optimizer needs whole ones.
   struct Range {
     Index begin = 0, end = 0;
+    int part = 0;  ///< number of the optimizer, for optim::with_part
     double rate = 1;
     double decays = 1;
+    Entry const* entry = nullptr;  ///< the last parameter
     kernel::TouchedRows table = {};
   };
 
   /// Splits the arena into as few ranges as possible, in order.
   template <class Function>
   void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, Function&& f) const {
-    constexpr bool whole = optim::steps_whole_parameters<Optimizer>();
     Range range;
     auto const& entries = layout_->entries();
     for (auto i = entries.size(); i-- > 0;) {
       auto const& entry = entries[i];
+      auto const part = optim::part_of(optimizer, entry);
       auto const decays = optim::decay_of(optimizer, entry);
       auto const rate = optim::rate_of(optimizer, entry);
+      bool const whole = optim::with_part(
+          optimizer, part, []<class Part>(Part const&) { return optim::steps_whole_parameters<Part>(); });
       bool const is_table = !tables.empty() && tables[0].offset == entry.offset && entry.size > 0;
-      if (is_table || whole || decays != range.decays || rate != range.rate) {
+      if (is_table || whole || part != range.part || decays != range.decays || rate != range.rate) {
         if (range.begin < range.end) f(std::as_const(range));
-        range = {entry.offset, entry.offset, rate, decays, {}};
+        range = {entry.offset, entry.offset, part, rate, decays, nullptr, {}};
       }
+      range.entry = &entry;
       range.end = entry.offset + (whole ? entry.size : nn::ParameterLayout::padded(entry.size));
       if (!is_table) continue;
-      f(Range{entry.offset, entry.offset + entry.size, rate, decays, tables[0]});
+      auto of_table = range;
+      of_table.end = entry.offset + entry.size;
+      of_table.table = tables[0];
+      f(std::as_const(of_table));
       range.begin = range.end;
       tables = tables.subspan(1);
     }
     if (range.begin < range.end) f(std::as_const(range));
   }
 
+  /// Returns the elements of work memory that the steps of an optimizer of whole parameters need.
+  [[nodiscard]] Index work_elements(Optimizer const& optimizer) const {
+    Index most = 0;
+    for (auto const& entry : layout_->entries())
+      optim::with_part(optimizer, optim::part_of(optimizer, entry), [&]<class Part>(Part const&) {
+        most = std::max(most, optim::work_elements<Part>(entry.shape));
+      });
+    return most;
+  }
+
   template <class Context>
   void step_all(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
                 optim::StepScalars<Space> const* scalars);
 
-  /// Updates a range whose moments begin at `at`. Skips ranges with rate 0.
-  template <class Context>
-  void step(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica, optim::StepScalars<Space> const* scalars,
+  /// Updates a range, whose moments begin at `at`, by its optimizer.
+  template <class Part, class Context>
+  void step(Part const& optimizer, detail::ReplicaBase<Context>& replica, optim::StepScalars<Space> const* scalars,
             Range const& range, Index at);
   /// Zeroes untouched rows, for optimizers without support for rows.
   static void zero_untouched(Range const& range, float* gradients) {
@@ -167,33 +188,42 @@ template <class Context>
 void OptimizerState<Optimizer, Space>::step_all(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
                                                 optim::StepScalars<Space> const* scalars) {
   if (!scalars) return;
+  if constexpr (optim::steps_whole_parameters<Optimizer>()) work_.reserve(work_elements(optimizer));
   auto part = parts_.begin();
   Index at = 0;  // offset of the part in the arenas
   for_ranges(optimizer, replica.touched(), [&](Range const& range) {
     for (; part != parts_.end() && part->begin < range.end; at += part->end - part->begin, ++part) {
       auto stepped = range;
       stepped.begin = std::max(range.begin, part->begin), stepped.end = std::min(range.end, part->end);
-      if (stepped.begin < stepped.end) step(optimizer, replica, scalars, stepped, at + stepped.begin - part->begin);
+      if (stepped.begin < stepped.end && stepped.rate != 0)
+        optim::with_part(optimizer, stepped.part, [&](auto const& each) {
+          step(each, replica, scalars, stepped, at + stepped.begin - part->begin);
+        });
       if (part->end > range.end) break;
     }
   });
 }
 
 template <class Optimizer, class Space>
-template <class Context>
-void OptimizerState<Optimizer, Space>::step(Optimizer const& optimizer, detail::ReplicaBase<Context>& replica,
+template <class Part, class Context>
+void OptimizerState<Optimizer, Space>::step(Part const& optimizer, detail::ReplicaBase<Context>& replica,
                                             optim::StepScalars<Space> const* scalars, Range const& range, Index at) {
-  if (range.rate == 0) return;
   auto* const gradients = replica.gradient_data() + range.begin;
-  std::array<float*, Optimizer::states> states{};
-  for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
+  std::array<float*, Part::states> states{};
+  for (std::size_t i = 0; i < states.size(); ++i)  // the last ones, so that an average is the last of all
+    states[i] = arenas_[arenas_.size() - states.size() + i].data() + at;
   auto const to = replica.update_target();
   optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
                                    states.data()};
   slice.half_precision = to.shadow + range.begin;
   slice.rate = range.rate;
   slice.decays = range.decays;
-  if constexpr (optim::takes_touched_rows<Optimizer>())
+  if constexpr (optim::steps_whole_parameters<Part>()) {
+    slice.name = range.entry->name;
+    slice.shape = range.entry->shape;
+    slice.work = work_.data();
+  }
+  if constexpr (optim::takes_touched_rows<Part>())
     slice.touched = range.table;
   else if (Space::host_accessible && range.table.words != nullptr)
     zero_untouched(range, gradients);

@@ -77,6 +77,7 @@ class Trainer {
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values(seed)),
         state_{.seed = seed} {
+    if constexpr (optim::parts<Optimizer>() > 1) session_.set_optimizer_name(optimizer_.name_for(layout_));
     if constexpr (Session::spans_ranks)
       session_.check_agreement(train::detail::agreement_of(optimizer_, layout_, seed));
   }
@@ -337,7 +338,7 @@ class Trainer {
     constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
     expect_stack("fit");
     train::detail::check_options(options);
-    optim::check_settings(optimizer_);
+    optim::check_settings(optimizer_, layout_);
     train::detail::MetricNames const metric_names(evaluation);
     train::detail::check_loaders(loader, evaluation, split(), options.max_steps);
     train::detail::check_evaluation(metric_names, evaluates, options);

@@ -26,6 +26,9 @@ template <class Optimizer>
   agreement.add("seed", std::to_string(seed));
   each("learning rate", static_cast<double>(optimizer.learning_rate));
   optim::describe(optimizer, each);
+  if constexpr (optim::parts<Optimizer>() > 1)
+    for (auto const& entry : layout.entries())
+      each("number of the optimizer of " + entry.name, Index{optim::part_of(optimizer, entry)});
   for (auto const& entry : layout.entries()) each("decay of " + entry.name, optim::decay_of(optimizer, entry));
   for (auto const& entry : layout.entries()) each("rate of " + entry.name, optim::rate_of(optimizer, entry));
   return agreement;
