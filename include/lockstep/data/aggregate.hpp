@@ -59,14 +59,18 @@ inline constexpr bool standard_array<std::array<Value, Count>> = true;
 
 inline constexpr std::size_t max_members = 32;
 
-template <class Value, std::size_t Count = max_members + 1>
+/// Returns the largest count that takes_members, by bisection: every smaller count is taken too, because an aggregate
+/// that can be initialized by `{}` needs no value for its other members.
+/// @param Taken a count that is taken, below NotTaken
+template <class Value, std::size_t Taken = 0, std::size_t NotTaken = max_members + 2>
 consteval std::size_t count_members() {
-  if constexpr (Count == 0) {
-    return 0;
-  } else if constexpr (takes_members<Value>(std::make_index_sequence<Count>{})) {
-    return Count;
+  constexpr auto middle = (Taken + NotTaken) / 2;
+  if constexpr (middle == Taken) {
+    return Taken;
+  } else if constexpr (takes_members<Value>(std::make_index_sequence<middle>{})) {
+    return count_members<Value, middle, NotTaken>();
   } else {
-    return count_members<Value, Count - 1>();
+    return count_members<Value, Taken, middle>();
   }
 }
 
