@@ -90,6 +90,8 @@
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/attention/attention.hpp>
+#include <lockstep/kernel/attention/cached_attention.hpp>
+#include <lockstep/kernel/attention/keys_and_values.hpp>
 #include <lockstep/kernel/attention/relative_bias.hpp>
 #include <lockstep/kernel/attention/relative_buckets.hpp>
 #include <lockstep/kernel/attention/rotary.hpp>
@@ -377,6 +379,7 @@
 #include <lockstep/train/prediction/draw_token.hpp>
 #include <lockstep/train/prediction/predicted_class.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
+#include <lockstep/train/prediction/prompt_batch.hpp>
 #include <lockstep/train/trace/trace.hpp>
 #include <lockstep/train/trainer/averages.hpp>
 #include <lockstep/train/trainer/batch_feed.hpp>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/kernel/attention/attention.ipp>
+#include <lockstep/kernel/attention/cached_attention.ipp>
+#include <lockstep/kernel/attention/keys_and_values.ipp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/elementwise/binary_operation.hpp>

@@ -32,7 +32,7 @@ TEST_CASE("in token-by-token decoding the first result is kept, and its inputs m
   int calls = 0;
   bool kept_inside = false;
   auto const pass = [&](Index earlier, std::optional<Index> rows) {
-    context.cache().begin_decoding_pass(earlier);
+    earlier == 0 ? context.cache().begin_sequences() : context.cache().continue_sequences();
     nn::Pass(context).begin_micro_batch(nn::Mode::evaluation, 0);
     std::vector<Index> offsets{0, 2, 5}, positions{8, 9};
     if (rows) offsets.resize(static_cast<std::size_t>(*rows + 1)), positions.resize(static_cast<std::size_t>(*rows));

@@ -215,3 +215,23 @@ TEST_CASE("empty batches, options out of range, and non-finite logits") {
       static_cast<void>(train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), {}, next)),
       doctest::Contains("not finite"), DataError);
 }
+
+TEST_CASE("prompts of unequal lengths have the hypotheses of each alone") {
+  auto all = pairs();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t t = 0; t < 2 * i % 5; ++t)
+      all[i].tokens.push_back(static_cast<std::int32_t>((i + t) % target_tokens));
+  BeamSearchOptions const options{.beam = 3, .max_length = 5, .end = end_token};
+  auto search = predictor();
+  auto const check = [&](auto collate) {
+    auto const together = train::beam_search(search, batch(all, collate).batch(), options, next);
+    REQUIRE(together.size() == all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto const alone = train::beam_search(search, batch(std::vector{all[i]}, collate).batch(), options, next);
+      CHECK(together[i].tokens == alone[0].tokens);
+      CHECK(together[i].log_probability == alone[0].log_probability);
+    }
+  };
+  check(data::RaggedCollate{});
+  check(data::PadCollate{});
+}

@@ -149,3 +149,63 @@ TEST_CASE("generation holds a part of the results in memory, with equal results 
     });
   CHECK(std::filesystem::is_empty(folder / ""));
 }
+
+namespace {
+
+/// Generates at each evaluation, over all ranks, and counts the samples whose tokens are those of the first evaluation.
+template <class AnyTrainer, class Prompts>
+class ExactMatch final : public train::Observer {
+ public:
+  ExactMatch(AnyTrainer& trainer, Prompts& prompts) : trainer_(trainer), prompts_(prompts) {}
+  void evaluation(train::EvaluationReport const&) override {
+    predictor_.set(trainer_);
+    Index exact = 0;
+    for (auto const& each : train::generate(trainer_, predictor_, prompts_, {.beam = 1, .max_length = 4}, next)) {
+      if (counts.empty()) first_.push_back(each.hypothesis.tokens);
+      exact += each.hypothesis.tokens == first_[static_cast<std::size_t>(each.sample)] ? 1 : 0;
+    }
+    counts.push_back(exact);
+  }
+  std::vector<Index> counts;
+
+ private:
+  AnyTrainer& trainer_;
+  Prompts& prompts_;
+  train::Predictor<TinyTranslator> predictor_{TinyTranslator{}, trainer_};
+  std::vector<std::vector<std::int32_t>> first_;
+};
+
+/// Returns the counts of each evaluation of a fit.
+template <class Policy>
+std::vector<Index> counts_of_fit(Policy policy, Index batch_size) {
+  Trainer trainer{TinyTranslator{}, optim::SGD{.learning_rate = 1}, std::move(policy), 1};
+  auto all = pairs();  // prompts of 1 to 3 tokens
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t t = 0; t < i % 3; ++t) all[i].tokens.push_back(3);
+  data::DataLoader loader{data::InMemoryDataset{all},
+                          data::SequentialSampler{},
+                          data::RaggedCollate{},
+                          {.batch_size = 6 / trainer.ranks()}};
+  data::DataLoader evaluation{
+      data::InMemoryDataset{all}, data::SequentialSampler{}, data::RaggedCollate{}, {.batch_size = 2}};
+  data::DataLoader prompts{
+      data::InMemoryDataset{all}, data::SequentialSampler{}, data::RaggedCollate{}, {.batch_size = batch_size}};
+  ExactMatch observer(trainer, prompts);
+  trainer.fit(loader, train::Evaluation{evaluation}, {.epochs = 4, .observers = {&observer}});
+  return observer.counts;
+}
+
+}  // namespace
+
+TEST_CASE("an observer on all ranks generates from prompts of unequal lengths at each evaluation") {
+  auto const expected = counts_of_fit(parallel::SingleDevice{.threads = 1}, 6);
+  REQUIRE(expected.size() == 4);
+  CHECK(expected.front() == 6);
+  CHECK(expected.back() < 6);  // training changes the texts
+  CHECK(counts_of_fit(parallel::SingleDevice{.threads = 1}, 1) == expected);
+  for (int const ranks : {2, 3})
+    launch::run({.threads = ranks}, [&](launch::World& world) {
+      CHECK(counts_of_fit(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, 2) == expected);
+      return 0;
+    });
+}

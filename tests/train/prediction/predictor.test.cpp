@@ -519,6 +519,112 @@ TEST_CASE_TEMPLATE("token by token, predictions have the bits of predictions for
 }
 
 namespace {
+
+/// Continues sequences of unequal lengths by begin, next, add and select. Compares each with a prediction for it alone.
+/// `sample(row, from, to)` is the part of a sequence: row counts all sequences.
+template <class Collate>
+void check_unequal(auto& by_token, auto& whole, Collate const& collate, auto const& sample) {
+  struct Row {
+    Index sequence, tokens;
+  };
+  std::vector<Row> rows;
+  auto const compare = [&](auto const& prediction, std::span<Row const> now) {
+    REQUIRE(prediction.layout.rows == std::ssize(now));
+    for (Index r = 0; r < std::ssize(now); ++r) {
+      auto const sequence = now[static_cast<std::size_t>(r)].sequence, tokens = now[static_cast<std::size_t>(r)].tokens;
+      CAPTURE(sequence);
+      CAPTURE(tokens);
+      std::vector const alone{sample(sequence, Index{0}, tokens)};
+      auto const expected = whole.predict(data::Collated{collate, alone}.batch()).tokens.value;
+      auto const slot = prediction.layout.start(r) + prediction.layout.tokens(r) - 1, classes = expected.extent[1];
+      CHECK(std::equal(expected.data + (tokens - 1) * classes, expected.data + tokens * classes,
+                       prediction.tokens.value.data + slot * classes));
+    }
+  };
+  auto const begin = [&](std::vector<Row> const& more, bool first) {
+    std::vector<decltype(sample(0, 0, 1))> samples;
+    for (auto const& row : more) samples.push_back(sample(row.sequence, Index{0}, row.tokens));
+    data::Collated const batch{collate, samples};
+    compare(first ? by_token.begin(batch.batch()) : by_token.add(batch.batch()), more);
+    if (first) rows.clear();
+    rows.insert(rows.end(), more.begin(), more.end());
+    CHECK(by_token.sequences() == std::ssize(rows));
+  };
+  auto const next = [&] {
+    std::vector<decltype(sample(0, 0, 1))> samples;
+    for (auto& row : rows) samples.push_back(sample(row.sequence, row.tokens, row.tokens + 1));
+    for (auto& row : rows) ++row.tokens;
+    compare(by_token.next(data::Collated{collate, samples}.batch()), rows);
+  };
+  auto const select = [&](std::vector<Index> const& chosen) {
+    by_token.select(chosen);
+    auto const before = std::exchange(rows, {});
+    for (auto const row : chosen) rows.push_back(before[static_cast<std::size_t>(row)]);
+  };
+  begin({{0, 3}, {1, 1}, {2, 4}}, true);
+  next();
+  begin({{3, 2}, {4, 4}}, false);
+  next();
+  next();
+  select({4, 0, 2, 2, 3});
+  next();
+  select({1, 3});
+  begin({{5, 1}}, false);
+  next();
+  select({});
+  CHECK_THROWS_AS(static_cast<void>(by_token.select(std::vector<Index>{})), ConfigError);
+  begin({{6, 2}, {7, 3}}, false);
+  next();
+  begin({{1, 2}, {0, 1}}, true);
+  next();
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("sequences of unequal lengths continue with the bits of each alone", M, LanguageModel,
+                   nn::InBfloat16<LanguageModel>, CausalModel, RecurrentModel, nn::InBfloat16<RecurrentModel>,
+                   RotaryModel, nn::InBfloat16<RotaryModel>) {
+  M const model = make<M>();
+  auto whole = predictor_of(model), by_token = predictor_of(model, 2);
+  auto const sample = [](Index sequence, Index from, Index to) {
+    return texts(sequence + 1, from, to)[static_cast<std::size_t>(sequence)];
+  };
+  check_unequal(by_token, whole, data::PadCollate{}, sample);
+  if constexpr (!std::is_same_v<M, CausalModel>) check_unequal(by_token, whole, data::RaggedCollate{}, sample);
+}
+
+namespace {
+struct Frugal : LanguageModel {
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    return nn::newest_token(context, LanguageModel::predict(context, batch));
+  }
+};
+}  // namespace
+
+TEST_CASE("the newest token is all tokens except where token-by-token prediction begins") {
+  auto whole = predictor_of(LanguageModel{});
+  auto by_token = predictor_of(Frugal{});
+  auto const sample = [](Index sequence, Index from, Index to) {
+    return texts(sequence + 1, from, to)[static_cast<std::size_t>(sequence)];
+  };
+  check_unequal(by_token, whole, data::RaggedCollate{}, sample);
+  auto const batch = batch_of(2, 0, 3);
+  CHECK(by_token.begin(batch.batch()).tokens.value.extent == Extents<2>{2, vocabulary});
+  CHECK(by_token.predict(batch.batch()).tokens.value.extent == Extents<2>{6, vocabulary});
+}
+
+TEST_CASE("after an error in add, the other sequences continue") {
+  auto whole = predictor_of(LanguageModel{}), by_token = predictor_of(LanguageModel{});
+  static_cast<void>(by_token.begin(batch_of(2, 0, 3).batch()));
+  CHECK_THROWS_AS(static_cast<void>(by_token.add(batch_of(1, 0, longest + 1).batch())), DataError);
+  CHECK(by_token.sequences() == 2);
+  auto const got = by_token.next(batch_of(2, 3, 4).batch()).tokens.value;
+  auto const expected = whole.predict(batch_of(2, 0, 4).batch()).tokens.value;
+  for (Index c = 0; c < vocabulary; ++c) CHECK(got(1, c) == expected(7, c));
+}
+
+namespace {
 /// Classifies a text by its last token.
 struct Judge : LanguageModel {
   template <class Context>
@@ -610,6 +716,22 @@ template <class Collate>
 
 }  // namespace
 
+TEST_CASE_TEMPLATE("translations of unequal lengths continue with the bits of each alone", M, Translator,
+                   RecurrentTranslator, nn::InBfloat16<Translator>) {
+  M const model = make<M>();
+  auto whole = predictor_of(model), by_token = predictor_of(model, 2);
+  auto const sample = [](Index sequence, Index from, Index to) {
+    Translation out;
+    for (Index i = 0; from == 0 && i <= (3 * sequence + 2) % 5; ++i)
+      out.source.push_back(static_cast<std::int32_t>((7 * sequence + i * i) % vocabulary));
+    for (Index i = from; i < to; ++i)
+      out.tokens.push_back(static_cast<std::int32_t>((5 * sequence + 3 * i) % vocabulary));
+    return out;
+  };
+  check_unequal(by_token, whole, data::RaggedCollate{}, sample);
+  check_unequal(by_token, whole, data::PadCollate{}, sample);
+}
+
 TEST_CASE_TEMPLATE("a decoder runs token by token with a memory that was encoded once, with equal bits", M, Translator,
                    nn::InBfloat16<Translator>, RecurrentTranslator, nn::InBfloat16<RecurrentTranslator>) {
   M const model = make<M>();
@@ -657,24 +779,29 @@ TEST_CASE("layers without token-by-token decoding are refused, and decoding does
   auto const one = batch_of(1, 3, 4), three = batch_of(1, 0, 3);
   refuses(
       ConfigError(""), [&] { return next(one); }, "next continues the sequences of begin, but there are none");
-  auto unequal = texts(2, 0, 4);
-  unequal[1].tokens.pop_back();
-  data::Collated const differ{data::PadCollate{}, unequal};
+  auto empty = texts(2, 0, 4);
+  empty[1].tokens.clear();
   refuses(
-      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens and not 4");
+      ShapeError(""),
+      [&] {
+        return begin(data::Collated{data::PadCollate{}, empty});
+      },
+      "sequence 1 of the batch has no tokens");
   refuses(
       ConfigError(""), [&] { return begin(batch_of(0, 0, 3)); }, "this batch left no state to continue from");
 
   static_cast<void>(begin(three));
   refuses(
       ShapeError(""), [&] { return next(batch_of(1, 3, 5)); },
-      "takes one token of each sequence, and the batch has 2; call Predictor::begin with all of them, and an encoder "
+      "takes one token of each sequence, and sequence 0 of the batch has 2; call Predictor::begin with all of them, "
+      "and an encoder "
       "of other sequences inside nn::encode_once");
   refuses(
       ConfigError(""), [&] { return next(one); }, "call begin first, and again after an error");
   static_cast<void>(begin(three));
   refuses(
-      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "continues 2 sequences of width 8");
+      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); },
+      "continues 2 sequences, but the passes that began them had 1");
   static_cast<void>(begin(three));
   std::vector<float> const others(static_cast<std::size_t>(predictor.layout().size()));
   predictor.set(others);
@@ -684,11 +811,10 @@ TEST_CASE("layers without token-by-token decoding are refused, and decoding does
   static_cast<void>(recurrent.begin(three.batch()));
   refuses(
       ShapeError(""), [&] { return recurrent.next(batch_of(2, 3, 4).batch()); },
-      "a recurrent layer continues 2 sequences, but the pass that began them had others; call Predictor::begin "
-      "again");
+      "a layer continues 2 sequences, but the passes that began them had 1; call Predictor::begin again");
   static_cast<void>(begin(batch_of(1, 0, longest)));
   refuses(
-      DataError(""), [&] { return next(one); }, "there are 9 positions, all used by tokens before this batch");
+      DataError(""), [&] { return next(one); }, "has 1 tokens after 9 earlier ones; there are 9 positions");
 }
 
 namespace {

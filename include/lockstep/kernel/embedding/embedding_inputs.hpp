@@ -43,6 +43,7 @@ struct EmbeddingInputs {
   Scalar scale = 1;                                     ///< factor on the sum of the parts
   View<Scalar const, 2> position{};                     ///< [most positions, width], or null
   PositionUnit position_unit = PositionUnit::tokens;    ///< what the rows of `position` count
+  Index const* first_position = nullptr;                ///< [rows]: of each sequence's first token; null: 0; CPU only
   View<Scalar const, 2> type{};                         ///< [segments, width], or null
   Norm norm = Norm::none;                               ///< applied to the sum
   View<Scalar const, 1> weight{};                       ///< of the norm, [width]

@@ -43,7 +43,36 @@ struct PackedProduct {
                         .c_row = c_row,
                         .prefetch = nullptr});
   }
+  /// Computes C [n] = alpha A B for one row A of k steps. B's panels begin `b_column` elements apart per column, and
+  /// their steps are `b_step` apart. Columns of the last panel are read, also if C does not have them.
+  static void multiply_row(Index n, Index k, Scalar alpha, Scalar const* a, Scalar const* b, Index b_column,
+                           Index b_step, Scalar* c) {
+    static_assert(Tile::rows == 1);
+    for (Index j = 0; j < n; j += Tile::columns)
+      Tile::multiply({.rows = 1,
+                      .columns = std::min(Tile::columns, n - j),
+                      .k = k,
+                      .a = a,
+                      .a_row = 0,
+                      .a_step = 1,
+                      .b = b + j * b_column,
+                      .b_step = b_step,
+                      .alpha = alpha,
+                      .beta = 0,
+                      .bias = nullptr,
+                      .c = c + j,
+                      .c_row = n,
+                      .prefetch = nullptr});
+  }
 };
+
+/// Calls f(PackedProduct) with the best tile for one row on this processor.
+template <class Scalar, class Function>
+decltype(auto) with_row_product(Function&& f) {
+  return with_compiled_set(gemm_instruction_set(), [&f](auto compiled) -> decltype(auto) {
+    return f(PackedProduct<Scalar, typename TileOf<Scalar, compiled()>::Single>{});
+  });
+}
 
 /// Calls f(PackedProduct) with the best tile for this processor.
 template <class Scalar, class Function>

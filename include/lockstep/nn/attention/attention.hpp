@@ -6,11 +6,13 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/shortest.hpp>
 #include <lockstep/kernel/attention/attention.hpp>
+#include <lockstep/kernel/attention/cached_attention.hpp>
 #include <lockstep/kernel/attention/rotary.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
@@ -73,6 +75,12 @@ class MultiHeadAttention : detail::RejectedSequenceCalls {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
     VariableOf<Context, 2> query, key, value, fused;
+    if constexpr (Context::Space::host_accessible) {
+      bool const is_memory = context.cache().is_cached_memory(memory.tokens.value);
+      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_memory)
+        context.cache().expect_whole_sequences("attention");
+      if (context.cache().continues()) return forward_next_tokens(context, x, is_memory, bias);
+    }
     if (has_fused_projection<Context>() && x.tokens.is(memory.tokens)) {
       fused = project_fused(context, x.tokens);
       auto const part = [&](Index i) {
@@ -84,24 +92,21 @@ class MultiHeadAttention : detail::RejectedSequenceCalls {
       query = part(2);
     } else {
       query = query_.forward(context, x.tokens);
-      key = project_memory(context, key_, memory.tokens);
-      value = project_memory(context, value_, memory.tokens);
+      key = key_.forward(context, memory.tokens);
+      value = value_.forward(context, memory.tokens);
     }
     auto const queries = x.layout;
-    auto keys = memory.layout;
-    bool causal = causal_;
+    auto const keys = memory.layout;
     auto const angles = apply_rotary(context, x, memory, query, key);
-    if constexpr (Context::Space::host_accessible) {
-      bool const is_cached_memory = context.cache().is_cached_memory(memory.tokens.value);
-      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_cached_memory)
-        context.cache().expect_whole_sequences("attention");
-      if (context.cache().is_decoding() && !is_cached_memory) {
-        key.value = context.cache().append(key.value, keys);
-        value.value = context.cache().append(value.value, keys);
-        causal = context.cache().cached_tokens() == 0;  // a token that follows others attends to all of them
-        keys = SequenceLayout<HostSpace>::padded(context.cache().cached_tokens() + keys.length, {}, keys.positions);
+    if constexpr (Context::Space::host_accessible)
+      if (auto& cache = context.cache(); cache.is_decoding()) {
+        Staging work(context);
+        auto const kept_keys = work.read(key.value), kept_values = work.read(value.value);
+        if (causal_)
+          static_cast<void>(cache.append(kept_keys, kept_values, keys, heads_ / queries_per_key_));
+        else
+          cache.keep_memory(kept_keys, kept_values, keys, heads_ / queries_per_key_);
       }
-    }
     check(queries.rows, keys.rows, bias.value.extent,
           bias.value.data ? std::max<Index>(0, queries.length + keys.length - 1) : 0);
     auto const inputs = [=, this, mask = dropout_.mask(context, queries).mask](auto& work) {
@@ -112,7 +117,7 @@ class MultiHeadAttention : detail::RejectedSequenceCalls {
                                                        .keys = keys,
                                                        .heads = heads_,
                                                        .scale = scale_,
-                                                       .causal = causal,
+                                                       .causal = causal_,
                                                        .query_heads_per_key_head = queries_per_key_,
                                                        .bias = work.read(bias.value),
                                                        .mask = mask};
@@ -162,6 +167,44 @@ class MultiHeadAttention : detail::RejectedSequenceCalls {
   using detail::RejectedSequenceCalls::forward;
 
  private:
+  /// Attention of the next token of each sequence to the kept keys and values: of its earlier tokens and itself, or of
+  /// its memory.
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward_next_tokens(Context& context, SequenceOf<Context> const& x, bool is_memory,
+                                                        VariableOf<Context, 2> const& bias) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::CachedAttention<HostSpace>;
+    auto& cache = context.cache();
+    auto const rows = x.layout.rows;
+    auto const query = query_.forward(context, x.tokens);
+    typename std::remove_cvref_t<decltype(cache)>::Attended attended;
+    if (is_memory) {
+      attended = cache.kept_memory(rows);
+    } else {
+      auto const key = key_.forward(context, x.tokens), value = value_.forward(context, x.tokens);
+      static_cast<void>(apply_rotary(context, x, x, query, key));
+      Staging work(context);
+      attended = cache.append(work.read(key.value), work.read(value.value), x.layout, heads_ / queries_per_key_);
+    }
+    auto const first_bias = context.template temporary<Index>(Extents<1>{rows});
+    for (Index row = 0; row < rows; ++row) first_bias(row) = cache.max_cached_tokens() - cache.cached_tokens(row);
+    auto const out = context.template variable<2>(query.value.extent);
+    {
+      Staging work(context);
+      typename Kernel::template Inputs<Operand> const in{.query = work.read(query.value),
+                                                         .attended = attended,
+                                                         .heads = heads_,
+                                                         .scale = scale_,
+                                                         .query_heads_per_key_head = queries_per_key_,
+                                                         .bias = work.read(bias.value),
+                                                         .first_bias = first_bias.data};
+      Kernel::template forward<Operand>(
+          context.stream(), in, work.write(out.value),
+          work.temporary(Extents<1>{Kernel::template scratch<Operand>(context.stream(), in)}));
+    }
+    return output_.forward(context, x.with(out));
+  }
+
   /// Rotates queries and keys in place if positions are rotary, and returns the angles.
   template <class Context, class Sequence, class Variable>
   [[nodiscard]] TensorView<typename Context::Real, 2, typename Context::Space> apply_rotary(
@@ -172,13 +215,22 @@ class MultiHeadAttention : detail::RejectedSequenceCalls {
       return name() + ": rotary_base is " + shortest(rotary_base_) +
              ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
     });
-    Index first = 0;
-    if constexpr (Context::Space::host_accessible) first = context.cache().cached_tokens();
-    auto const angles = context.template temporary<typename Context::Real>(Extents<2>{x.layout.length, head_width_});
-    Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
+    using Real = typename Context::Real;
+    auto layout = x.layout;
+    bool continues = false;
+    if constexpr (Context::Space::host_accessible) continues = context.cache().continues();
+    if (continues) layout = {.rows = 1, .slots = layout.slots, .length = layout.slots};  // a table row for each token
+    auto const angles = context.template temporary<Real>(Extents<2>{layout.length, head_width_});
+    if (continues) {
+      for (Index row = 0; row < layout.length; ++row)
+        Kernel::template fill<Real>(context.stream(), rotary_base_, context.cache().cached_tokens(row),
+                                    {angles.data + row * head_width_, {1, head_width_}});
+    } else {
+      Kernel::template fill<Real>(context.stream(), rotary_base_, 0, angles);
+    }
     auto const rotate = [&](Variable const& part) {
       Staging work(context);
-      Kernel::template run<Operand<Context>>(context.stream(), x.layout, angles, kernel::Rotation::forward,
+      Kernel::template run<Operand<Context>>(context.stream(), layout, angles, kernel::Rotation::forward,
                                              work.update(part.value));
     };
     rotate(query);
@@ -237,17 +289,6 @@ class MultiHeadAttention : detail::RejectedSequenceCalls {
           });
       return y;
     }
-  }
-
-  /// Returns map(x). For a memory during token-by-token prediction, returns the value from the first pass.
-  template <class Context, class Variable>
-  [[nodiscard]] static Variable project_memory(Context& context, Linear const& map, Variable const& x) {
-    if constexpr (Context::Space::host_accessible)
-      if (context.cache().is_cached_memory(x.value))
-        return {
-            context.cache().cached_projection(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
-            nullptr};
-    return map.forward(context, x);
   }
 
   /// @param distances number of distances that a bias needs; 0 without a bias

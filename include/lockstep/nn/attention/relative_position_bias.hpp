@@ -46,16 +46,17 @@ class RelativePositionBias : detail::RejectedCalls<2> {
   void visit(auto&& each) { each("table", table_); }
 
   /// Returns the bias of MultiHeadAttention::forward for attention to a memory, the keys. During prediction token by
-  /// token, the queries follow earlier tokens.
+  /// token, the queries follow earlier tokens. If sequences have unequal numbers of them, there are as many more
+  /// distances.
   /// @shape returns [heads, queries.length + keys.length - 1]
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceLayout<typename Context::Space> const& queries,
                                                SequenceLayout<typename Context::Space> const& keys) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::RelativeBias<typename Context::Space>;
-    Index const earlier = context.cache().cached_tokens(), first = 1 - queries.length - earlier;
-    auto const bias =
-        context.template variable<2>({table_.shape[1], std::max<Index>(0, queries.length + keys.length - 1)});
+    Index const earlier = context.cache().max_cached_tokens(), first = 1 - queries.length - earlier;
+    Index const distances = queries.length + keys.length - 1 + earlier - context.cache().min_cached_tokens();
+    auto const bias = context.template variable<2>({table_.shape[1], std::max<Index>(0, distances)});
     Staging work(context);
     Kernel::template forward<Operand>(context.stream(), buckets_, first, context.template value<2>(table_),
                                       work.write(bias.value));
@@ -71,7 +72,7 @@ class RelativePositionBias : detail::RejectedCalls<2> {
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceOf<Context> const& x) const {
     auto keys = x.layout;
-    keys.length += context.cache().cached_tokens();
+    keys.length += context.cache().min_cached_tokens();
     return forward(context, x.layout, keys);
   }
   /// Rejects calls without the context in front, or without an input, at compile time.

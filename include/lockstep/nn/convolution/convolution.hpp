@@ -129,7 +129,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
       bool const can_decode =
           this->stride_.values[0] == 1 && padding_before() == dilated_kernel(0) - 1 && padding_after() == 0;
       if (!can_decode) context.cache().expect_whole_sequences("a convolution that is not causal, or has a stride");
-      if (context.cache().cached_tokens() > 0) return forward_next_tokens(context, x);
+      if (context.cache().continues()) return forward_next_tokens(context, x);
       if (context.cache().is_decoding()) save_last_tokens(context, x);
     }
     expect<ShapeError>(!x.layout.is_ragged(), [&] {

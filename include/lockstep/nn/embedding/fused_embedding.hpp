@@ -127,21 +127,6 @@ class FusedEmbedding : detail::RejectedSequenceCalls {
   template <class Context, class Inputs>
   void add_own_parameters(Context& context, Inputs& inputs) const;
 
-  /// Returns the position table from the row of this pass's first tokens.
-  template <class Context>
-  [[nodiscard]] auto position_rows(Context& context) const {
-    auto table = context.template value<2>(position_);
-    auto const earlier = context.cache().cached_tokens();
-    expect<DataError>(earlier == 0 || earlier < table.extent[0], [&] {
-      return position_.layer("FusedEmbedding") + ": there are " + std::to_string(table.extent[0]) +
-             " positions, all used by tokens before this batch; call Predictor::begin with fewer tokens, or give the "
-             "layer a larger `length`";
-    });
-    table.data += earlier * table.extent[1];
-    table.extent[0] -= earlier;
-    return table;
-  }
-
   template <class Context, class Parts>
   void backward(Context& c, Parts const& parts, VariableOf<Context, 2> out) const;
 

@@ -43,7 +43,8 @@ LOCKSTEP_INLINE void FusedEmbedding::add_own_parameters(Context& context, Inputs
   inputs.norm = options_.norm;
   inputs.epsilon = static_cast<Real>(options_.epsilon);
   inputs.mask = dropout_.mask(context);
-  if (options_.length > 0) inputs.position = position_rows(context);
+  if (options_.length > 0) inputs.position = context.template value<2>(position_);
+  inputs.first_position = context.cache().cached_lengths(inputs.assembly.layout.rows);
   if (inputs.assembly.count > 1) context.cache().expect_whole_sequences("FusedEmbedding of several segments");
   if (options_.types > 0) inputs.type = context.template value<2>(type_);
   if (options_.norm != Norm::none) inputs.weight = context.template value<1>(weight_);

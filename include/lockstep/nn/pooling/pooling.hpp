@@ -90,6 +90,24 @@ template <class Context, detail::NotSequence<Context> Input>
   return last_token(context, detail::reject_non_sequence<Context>(x));
 }
 
+/// Returns the last token of each sequence in a pass that begins token-by-token prediction, and x in any other pass.
+/// Call it in front of the layer that makes the logits: only the last token's are needed, and those of a long prompt
+/// take much time and memory.
+/// @shape returns sequences of one token, or x
+/// @determinism bitwise, for any number of threads
+template <class Context>
+[[nodiscard]] SequenceOf<Context> newest_token(Context& context, SequenceOf<Context> const& x) {
+  if constexpr (Context::Space::host_accessible)
+    if (context.cache().is_decoding() && !context.cache().continues())
+      return {last_token(context, x), SequenceLayout<HostSpace>::padded(1, {}, x.layout.positions)};
+  return x;
+}
+/// Rejects an input that is no Sequence at compile time.
+template <class Context, detail::NotSequence<Context> Input>
+[[nodiscard]] SequenceOf<Context> newest_token(Context&, Input const& x) {
+  return detail::reject_non_sequence<Context>(x);
+}
+
 /// Rejects calls without the context in front at compile time.
 auto mean_pool(detail::NoContext auto const& first, auto const&...) { return detail::reject_call(first); }
 /// Rejects calls without the context in front at compile time.

@@ -193,7 +193,7 @@ class Recurrent : detail::RejectedSequenceCalls {
           if (direction_ == Direction::backward) context.cache().expect_whole_sequences(Cell::name);
           now = context.cache().recurrent_state(x.layout, width());
           pass.earlier = kept_by_cache = context.cache().recurrent_state(x.layout, width());
-          begins = begins && context.cache().cached_tokens() == 0;
+          begins = begins && !context.cache().continues();
         }
       if (begins) {
         copy(context, work.read_real(state.value), now, Write::overwrite);

@@ -12,6 +12,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/train/prediction/predicted_class.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -122,12 +123,11 @@ template <class Model, class Batch, class Next>
     std::pair<std::vector<Index>, std::vector<std::int32_t>> chosen;
     Index rows = 0;
     for (auto const& sample : samples) rows += std::ssize(sample.live());
-    auto const length = rows == 0 ? 0 : logits.extent[0] / rows;
     for (auto& sample : samples) {
       if (sample.done()) continue;
       auto const rows_before = std::ssize(chosen.first);
       sample.extend(logits.extent[1],
-                    [&](Index row) { return logits.data + ((row + 1) * length - 1) * logits.extent[1]; });
+                    [&](Index row) { return logits.data + last_slot(prediction, row, rows) * logits.extent[1]; });
       for (auto const& beam : sample.live()) {
         chosen.first.push_back(beam.row);
         chosen.second.push_back(beam.tokens.back());
@@ -152,7 +152,8 @@ template <class Model, class Batch, class Next>
 /// The encoder of a model with `nn::encode_once` runs once per sample, and beams share its memory. A sample is done at
 /// max_length, or once `beam` hypotheses have ended and no unfinished one has a better score at its length. A beam at
 /// least as large as the number of hypotheses makes the search exhaustive.
-/// @param prompts a batch of sequences of equal length, such as the begin token, with the encoder's input
+/// @param prompts a batch of sequences, such as the begin token, with the encoder's input; they may have unequal
+/// lengths
 /// @param next next(tokens) takes a std::vector<std::int32_t> and returns an object, such as a data::Collated. Its
 /// batch() has one row of one token for each element; the encoder's columns may be empty.
 /// @throws ConfigError if an option is out of range, all tokens are suppressed, or the model does not predict token by

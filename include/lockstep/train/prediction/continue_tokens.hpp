@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
-#include <lockstep/core/index.hpp>
 #include <lockstep/core/philox.hpp>
-#include <lockstep/train/prediction/draw_token.hpp>
+#include <lockstep/train/prediction/prompt_batch.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
-
-/// Options of continue_tokens: lengths, the end, and how a token is drawn.
-struct ContinueOptions {
-  Index count = 100;      ///< new tokens at most
-  Index longest = 0;      ///< tokens that the model can see, the length of its embedding; 0: no limit
-  std::int32_t end = -1;  ///< token after which the text ends; -1: none
-  DrawOptions draw = {};  ///< temperature, top_k, top_p
-
-  /// Checks the options.   @throws ConfigError for an option out of range
-  void check() const {
-    expect<ConfigError>(count >= 0 && longest >= 0, [&] {
-      return "continue_tokens: count " + std::to_string(count) + ", longest " + std::to_string(longest) +
-             "; both must be at least 0";
-    });
-    draw.check();
-  }
-};
 
 /// Continues a text with a causal language model, token by token: draws each token by the logits of the last one, with
 /// draw_token. Keys, values and states of earlier tokens are computed once. If the model has seen `longest` tokens, it
@@ -46,28 +23,47 @@ template <class AnyPredictor, class BatchOf>
 [[nodiscard]] std::vector<std::int32_t> continue_tokens(AnyPredictor& predictor, std::vector<std::int32_t> text,
                                                         Philox const& random, ContinueOptions const& options,
                                                         BatchOf const& batch_of) {
-  options.check();
-  expect<ConfigError>(!text.empty(), [] {
-    return std::string("continue_tokens: the prompt has no tokens; begin with one, such as that between documents");
-  });
-  Index room = 0;  // tokens that the model can see in addition to those of the predictor
-  for (Index k = 0; k < options.count; ++k) {
-    bool const begins = k == 0 || (options.longest > 0 && room == 0);
-    Index seen = 1;
-    if (begins) {
-      seen = std::ssize(text);
-      if (options.longest > 0)
-        seen = std::min(seen, k == 0 ? options.longest : std::max<Index>(options.longest / 2, 1));
-      room = options.longest - seen;
-    } else {
-      --room;
-    }
-    auto const collated = batch_of(std::vector<std::int32_t>(text.end() - seen, text.end()));
-    auto const logits = begins ? predictor.begin(collated.batch()) : predictor.next(collated.batch());
-    text.push_back(draw_token(logits, seen - 1, uniform(random, static_cast<std::uint64_t>(k)), options.draw));
-    if (text.back() == options.end) break;
-  }
+  PromptBatch batch(
+      predictor, [&](std::vector<PromptTokens> const& rows) { return batch_of(rows.front().tokens); }, 1);
+  batch.add({text, options, random});
+  while (!batch.done()) batch.step([&](NewToken const& next) { text.push_back(next.token); });
   return text;
+}
+
+/// Continues many texts, `together` of them at a time. Each result equals that of continue_tokens for this prompt
+/// alone. A text that ends makes room for the next one.
+/// @param predictor as of continue_tokens
+/// @param prompts of any lengths; see Prompt for options and random numbers of each
+/// @param batch_of, on_token as of PromptBatch: batch_of makes a batch of the tokens that a pass reads, and on_token
+/// takes each new token
+/// @return each prompt and its new tokens, in the order of the prompts
+/// @determinism as PromptBatch
+/// @throws as PromptBatch::add and PromptBatch::step; nothing is computed if a prompt or an option is invalid
+template <class AnyPredictor, class BatchOf, class OnToken>
+[[nodiscard]] std::vector<std::vector<std::int32_t>> continue_prompts(AnyPredictor& predictor,
+                                                                      std::vector<Prompt> const& prompts,
+                                                                      BatchOf const& batch_of, Index together,
+                                                                      OnToken const& on_token) {
+  PromptBatch batch(
+      predictor, [&](std::vector<PromptTokens> const& rows) { return batch_of(rows); }, together);
+  std::vector<std::vector<std::int32_t>> texts;
+  for (auto const& prompt : prompts) {
+    texts.push_back(prompt.tokens);
+    batch.add(prompt);
+  }
+  while (!batch.done())
+    batch.step([&](NewToken const& next) {
+      texts[static_cast<std::size_t>(next.prompt)].push_back(next.token);
+      return on_token(next);
+    });
+  return texts;
+}
+/// Continues many texts, as above, without a function for each token.
+template <class AnyPredictor, class BatchOf>
+[[nodiscard]] std::vector<std::vector<std::int32_t>> continue_prompts(AnyPredictor& predictor,
+                                                                      std::vector<Prompt> const& prompts,
+                                                                      BatchOf const& batch_of, Index together = 32) {
+  return continue_prompts(predictor, prompts, batch_of, together, [](NewToken const&) {});
 }
 
 }}}  // namespace lockstep::train

@@ -45,40 +45,63 @@ template <class Prediction>
                                       DrawOptions const& options = {}) {
   options.check();
   auto const logits = detail::logits_of("draw_token", prediction, row);
-  std::vector<double> share(logits.begin(), logits.end());
-  for (std::size_t i = 0; i < share.size(); ++i)
-    if (std::isnan(share[i]) || share[i] == HUGE_VAL)
-      throw DataError("draw_token: the logit of token " + std::to_string(i) + " is " + shortest(share[i]) +
-                      "; look for NaN in the parameters");
-  for (auto const token : options.suppressed)
-    if (token >= 0 && token < std::ssize(share)) share[static_cast<std::size_t>(token)] = -HUGE_VAL;
-  std::vector<std::int32_t> order(share.size());
-  std::iota(order.begin(), order.end(), 0);
-  auto const before = [&](std::int32_t a, std::int32_t b) {
-    auto const x = share[static_cast<std::size_t>(a)], y = share[static_cast<std::size_t>(b)];
-    return x != y ? x > y : a < b;
+  auto const logit = [&](std::int32_t token) { return static_cast<double>(logits[static_cast<std::size_t>(token)]); };
+  auto const count = static_cast<std::int32_t>(logits.size());
+  auto const is_suppressed = [&](std::int32_t token) {
+    return std::find(options.suppressed.begin(), options.suppressed.end(), token) != options.suppressed.end();
   };
-  auto kept = options.top_k > 0 ? std::min(static_cast<std::size_t>(options.top_k), order.size()) : order.size();
-  if (options.temperature == 0) kept = 1;
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), before);
-  double const largest = share[static_cast<std::size_t>(order[0])];
-  expect<DataError>(largest > -HUGE_VAL, [] {
+  double largest = -HUGE_VAL;
+  std::int32_t most_likely = -1;
+  for (std::int32_t token = 0; token < count; ++token) {
+    double const value = logit(token);
+    if (!(value < HUGE_VAL))
+      throw DataError("draw_token: the logit of token " + std::to_string(token) + " is " + shortest(value) +
+                      "; look for NaN in the parameters");
+    if (!(value > largest) || is_suppressed(token)) continue;
+    largest = value;
+    most_likely = token;
+  }
+  expect<DataError>(most_likely >= 0, [] {
     return std::string("draw_token: all tokens are suppressed or have the logit -inf; suppress fewer tokens");
   });
-  std::vector<double> weights(kept);
-  for (std::size_t i = 0; i < kept; ++i)
-    weights[i] = i == 0 ? 1 : std::exp((share[static_cast<std::size_t>(order[i])] - largest) / options.temperature);
-  double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (options.temperature == 0 || options.top_k == 1) return most_likely;
+
+  constexpr double impossible = -45;  // all such tokens of a vocabulary together have less than rounding errors
+  std::vector<std::int32_t> order;
+  for (std::int32_t token = 0; token < count; ++token)
+    if ((logit(token) - largest) / options.temperature > impossible && !is_suppressed(token)) order.push_back(token);
+  auto const before = [&](std::int32_t a, std::int32_t b) {
+    auto const x = logit(a), y = logit(b);
+    return x != y ? x > y : a < b;
+  };
+  if (options.top_k > 0 && options.top_k < std::ssize(order)) {
+    std::nth_element(order.begin(), order.begin() + (options.top_k - 1), order.end(), before);
+    order.resize(static_cast<std::size_t>(options.top_k));
+  }
+  auto const weight = [&](std::int32_t token) { return std::exp((logit(token) - largest) / options.temperature); };
+  double const all = std::accumulate(order.begin(), order.end(), 0.0,
+                                     [&](double sum, std::int32_t token) { return sum + weight(token); });
+  // Sorts no more tokens than it needs: few have most of the probability.
+  std::size_t sorted = 0;
+  auto const sorted_token = [&](std::size_t i) {
+    if (i == sorted) {
+      sorted = std::min(order.size(), std::max<std::size_t>(64, 4 * sorted));
+      std::partial_sort(order.begin() + static_cast<std::ptrdiff_t>(i),
+                        order.begin() + static_cast<std::ptrdiff_t>(sorted), order.end(), before);
+    }
+    return order[i];
+  };
+  double total = all;
+  auto kept = order.size();
   if (options.top_p < 1) {
-    double const wanted = options.top_p * total;
     total = 0;
     for (std::size_t i = 0; i < kept; ++i)
-      if ((total += weights[i]) >= wanted) kept = i + 1;
+      if ((total += weight(sorted_token(i))) >= options.top_p * all) kept = i + 1;
   }
   double rest = random * total;
   std::size_t chosen = 0;
-  while (chosen + 1 < kept && (rest -= weights[chosen]) >= 0) ++chosen;
-  return order[chosen];
+  while (chosen + 1 < kept && (rest -= weight(sorted_token(chosen))) >= 0) ++chosen;
+  return sorted_token(chosen);
 }
 
 }}}  // namespace lockstep::train

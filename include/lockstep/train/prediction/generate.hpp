@@ -76,7 +76,7 @@ void generate_sorted(Trainer& trainer, Predictor<Model>& predictor, Loader& load
 /// skips or would substitute (data::OnFailure) have no result.
 /// @param trainer connects the ranks
 /// @param predictor has the parameters, equal on all ranks: Predictor{model, trainer.values()}
-/// @param loader returns prompts: batches of sequences of equal length
+/// @param loader returns prompts: batches of sequences, which may have unequal lengths
 /// @param next like the parameter of `beam_search`
 /// @param on_progress called as on_progress(batch, batches) after each of this rank's batches, such as Progress::steps
 /// @collective with DistributedDataParallel

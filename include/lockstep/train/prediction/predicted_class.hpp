@@ -31,6 +31,16 @@ template <class Prediction>
   }
 }
 
+/// Returns the row of the logits that follow a sequence's last token, of a prediction for `rows` sequences: a Sequence,
+/// or a Variable with equally many rows for each.
+template <class Prediction>
+[[nodiscard]] Index last_slot(Prediction const& prediction, Index row, Index rows) {
+  if constexpr (requires { prediction.layout; })
+    return prediction.layout.start(row) + prediction.layout.tokens(row) - 1;
+  else
+    return (row + 1) * (prediction.value.extent[0] / rows) - 1;
+}
+
 }  // namespace detail
 
 /// Returns the class with the largest logit of a row, as train::Accuracy counts it: the first of equal logits, and for

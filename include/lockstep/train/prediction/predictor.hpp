@@ -111,7 +111,7 @@ class Predictor {
     check("buffers", buffers, buffers_.span());
     std::copy(values.begin(), values.end(), values_.data());
     std::copy(buffers.begin(), buffers.end(), buffers_.data());
-    tokens_ = 0;
+    context_.cache().forget_sequences();
   }
 
   /// Replaces the parameters by name from a trainer whose model may have more. Names there have the prefix `in_other`:
@@ -122,7 +122,7 @@ class Predictor {
     auto const turn = call();
     detail::copy_parameters({other.layout(), other.values(), other.buffers()},
                             {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
-    tokens_ = 0;
+    context_.cache().forget_sequences();
   }
 
   /// Sets the seed of random numbers in predictions, such as noise (0 by default), and restarts their sequence. Each
@@ -143,14 +143,24 @@ class Predictor {
 
   /// Predicts like `predict` and keeps the state, so that `next` continues the sequences token by token. It keeps the
   /// state of causal attention, recurrent layers, causal convolutions and nn::encode_once, in place of any earlier
-  /// state. All sequences have equal length.
+  /// state. Sequences may have unequal lengths.
   /// @throws ConfigError if the model has none of these layers, or has a layer that needs whole sequences, such as
   /// other attention or nn::mean_pool
-  /// @throws ShapeError if the sequences' lengths differ
+  /// @throws ShapeError if a sequence has no tokens
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
     auto const turn = call();
-    return continue_sequences(batch, 0);
+    context_.cache().begin_sequences();
+    return decode(batch);
+  }
+  /// Begins more sequences like `begin`, and returns their prediction. The next call of `next` continues the sequences
+  /// that there are, followed by these. Without any, it is `begin`. After an exception, the others can continue.
+  /// @throws as begin
+  template <class Batch>
+  [[nodiscard]] auto add(Batch const& batch) {
+    auto const turn = call();
+    context_.cache().begin_sequences(context_.cache().sequences());
+    return decode(batch);
   }
   /// Predicts one more token for each sequence, without recomputing the earlier tokens. The result equals the last
   /// tokens of `predict` on the whole sequences; bits are equal except with a BLAS. Calls of `predict` in between
@@ -161,25 +171,25 @@ class Predictor {
   template <class Batch>
   [[nodiscard]] auto next(Batch const& batch) {
     auto const turn = call();
-    expect<ConfigError>(tokens_ > 0, [] {
-      return "Predictor: next continues the sequences of begin, but there are none; call begin first, and again "
-             "after an error";
-    });
-    return continue_sequences(batch, tokens_);
+    expect_sequences("next continues the sequences of begin");
+    context_.cache().continue_sequences();
+    return decode(batch);
   }
 
   /// Reorders, repeats or drops sequences, as a beam search needs. Sequence r of the next call of `next` continues
   /// sequence rows[r] of the last call. The last prediction stays valid.
   /// @throws ConfigError if there are no sequences to continue   @throws ShapeError for a row that does not exist
-  /// @cost a copy of the kept keys and values; an encoder's keys and values are copied only if rows change between
-  /// memories
+  /// Memory of sequences that are dropped is released. None may be left: then `add` begins others.
+  /// @cost `next` copies the keys and values of repeated sequences; an encoder's output is copied if rows change
+  /// between memories
   void select(std::span<Index const> rows) {
     auto const turn = call();
-    expect<ConfigError>(tokens_ > 0, [] {
-      return "Predictor: select chooses among the sequences of begin and next, but there are none; call begin first";
-    });
+    expect_sequences("select chooses among the sequences of begin and next");
     context_.cache().select_rows(rows);
   }
+
+  /// Returns the number of sequences that `next` continues.
+  [[nodiscard]] Index sequences() noexcept { return context_.cache().sequences(); }
 
   /// Returns the strings that were saved with the parameters; empty without a file.
   [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
@@ -194,19 +204,26 @@ class Predictor {
     return {guard_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
   }
 
-  /// Runs a batch that follows `earlier` tokens of each sequence.
-  template <class Batch>
-  [[nodiscard]] auto continue_sequences(Batch const& batch, Index earlier) {
-    tokens_ = 0;  // restored if this pass succeeds
-    context_.cache().begin_decoding_pass(earlier);
-    auto prediction = run(batch);
-    expect<ConfigError>(context_.cache().appended_tokens() > 0, [] {
-      return "Predictor: this batch left no state to continue from, because the model has neither "
-             "causal attention nor a recurrent layer nor a causal convolution, or the sequences have no tokens; use "
-             "predict";
+  void expect_sequences(char const* what) {
+    expect<ConfigError>(context_.cache().sequences() > 0, [&] {
+      return "Predictor: " + std::string(what) + ", but there are none; call begin first, and again after an error";
     });
-    tokens_ = earlier + context_.cache().appended_tokens();
-    return prediction;
+  }
+  /// Runs a pass that begins or continues sequences.
+  template <class Batch>
+  [[nodiscard]] auto decode(Batch const& batch) {
+    try {
+      auto prediction = run(batch);
+      expect<ConfigError>(context_.cache().end_decoding_pass(), [] {
+        return "Predictor: this batch left no state to continue from, because the model has neither "
+               "causal attention nor a recurrent layer nor a causal convolution, or the batch has no sequences; use "
+               "predict";
+      });
+      return prediction;
+    } catch (...) {
+      context_.cache().cancel_decoding_pass();
+      throw;
+    }
   }
   template <class Batch>
   [[nodiscard]] auto run(Batch const& batch) {
@@ -256,7 +273,6 @@ class Predictor {
   Context context_;
   Metadata metadata_;
   detail::SingleThreadGuard guard_;
-  Index tokens_ = 0;  // per sequence, that `next` continues
   std::uint64_t seed_ = 0, passes_ = 0;
 };
 

@@ -56,18 +56,20 @@ void check_embedding(EmbeddingInputs<Scalar, HostSpace> const& in) {
     for (Index row = 0; row < layout.rows; ++row) {
       auto const tokens = layout.tokens(row), slots = layout.end(row) - layout.start(row);
       auto const counted = in.position_unit == PositionUnit::steps ? tokens : assembly.layout.tokens(row);
-      auto const positions = in.position.data ? in.position.extent[0] : counted;
+      auto const earlier = in.first_position ? in.first_position[row] : 0;
+      auto const positions = in.position.data ? in.position.extent[0] : earlier + counted;
       if (tokens < 0 || tokens > slots)
         throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " + std::to_string(tokens) +
                            " tokens; lengths must be from 0 to the " + std::to_string(slots) + " slots of a row",
                        row);
-      if (counted > positions)
+      if (earlier + counted > positions)
         throw RowError(
             "FusedEmbedding: " +
                 (counted == tokens ? describe_row(assembly, segment, row)
                                    : "all segments of row " + std::to_string(row) + " of the batch together") +
-                " has " + std::to_string(counted) + " tokens; there are " + std::to_string(positions) +
-                " positions: cut the sequence, or give the layer a larger `length`",
+                " has " + std::to_string(counted) + " tokens" +
+                (earlier > 0 ? " after " + std::to_string(earlier) + " earlier ones" : std::string()) + "; there are " +
+                std::to_string(positions) + " positions: cut the sequence, or give the layer a larger `length`",
             row);
       for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p)
         if (auto const& part = in.parts[p]; part.is_table)

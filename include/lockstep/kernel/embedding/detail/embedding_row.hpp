@@ -109,10 +109,13 @@ class TokenRows {
       }
     }
     scaled_ = in.scale != Scalar(1) ? count_ : 0;
-    if (in.position.data && in.position_unit == PositionUnit::tokens)
-      add(in.position.data + (token + run.first) * width, run.stride * width);
-    else if (in.position.data)
-      add(in.position.data + run.step * width, width);
+    if (in.position.data) {
+      auto const* const positions = in.position.data + (in.first_position ? in.first_position[row] * width : 0);
+      if (in.position_unit == PositionUnit::tokens)
+        add(positions + (token + run.first) * width, run.stride * width);
+      else
+        add(positions + run.step * width, width);
+    }
     if (in.type.data) add(in.type.data + run.segment * width, 0);
   }
 

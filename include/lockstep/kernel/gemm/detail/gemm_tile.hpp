@@ -154,20 +154,25 @@ template <class Scalar, std::size_t bytes, Index rows, Index vectors, class Fact
 /// Rows that are passed to `epilogue` while they are in cache: a multiple of each tile's rows.
 inline constexpr Index row_block = 48;
 
+/// Bytes of the columns of a tile for one row.
+inline constexpr Index single_row_bytes = 256;
+
 /// Tiles in the build's own instructions: vectors of 16 bytes, in 32 registers on aarch64 and 16 elsewhere. `pack`
 /// packs columns of B and `pack_rows` rows of A, step by step. For tiles whose columns take one cache line, rows are
 /// packed for one tile, and for others up to row_block. `Narrow` is for few columns. `Low` has one row less, for
-/// numbers of rows that are not a multiple.
+/// numbers of rows that are not a multiple. `Single` is for one row, with single_row_bytes of columns.
 #if defined(__aarch64__)
 template <class Scalar, Index rows_ = 6, Index vectors_ = 4>
 struct BaselineTile {
   using Narrow = BaselineTile<Scalar, 8, 2>;
   using Low = BaselineTile<Scalar, 5, 4>;
+  using Single = BaselineTile<Scalar, 1, single_row_bytes / 16>;
 #else
 template <class Scalar, Index rows_ = 4, Index vectors_ = 2>
 struct BaselineTile {
   using Narrow = BaselineTile;
   using Low = BaselineTile;
+  using Single = BaselineTile<Scalar, 1, single_row_bytes / 16>;
 #endif
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(Scalar)};
@@ -183,14 +188,15 @@ struct BaselineTile {
 };
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-template <class Scalar, Index rows_ = 6>
+template <class Scalar, Index rows_ = 6, Index vectors_ = 2>
 struct Avx2Tile {
   using Narrow = Avx2Tile;
   using Low = Avx2Tile<Scalar, 5>;
+  using Single = Avx2Tile<Scalar, 1, single_row_bytes / 32>;
   using Factor = Scalar;
-  static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(Scalar)};
+  static constexpr Index rows = rows_, columns = vectors_ * 32 / Index{sizeof(Scalar)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
-    multiply_tile<Scalar, 32, rows_, 2>(tile, std::make_integer_sequence<Index, rows_ * 2>{});
+    multiply_tile<Scalar, 32, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
   static void pack(Strided<Scalar const> b, Index depth, Index count, Scalar* out) {
@@ -206,6 +212,7 @@ template <class Scalar, Index rows_ = 6, Index vectors_ = 4>
 struct Avx512Tile {
   using Narrow = Avx512Tile<Scalar, 8, 2>;
   using Low = Avx512Tile<Scalar, 5, 4>;
+  using Single = Avx512Tile<Scalar, 1, single_row_bytes / 64>;
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(Scalar)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {

@@ -47,10 +47,10 @@ class DeprecatedMembers {
   [[deprecated("Context::parameters().gradients().finish_use")]] void finish_use(Parameter const& p) {
     gradients().finish_use(p);
   }
-  [[deprecated("Context::cache().cached_tokens"), nodiscard]] Index earlier_tokens() const noexcept {
+  [[deprecated("Context::cache().cached_tokens"), nodiscard]] Index earlier_tokens() const {
     return self().parts().cache.cached_tokens();
   }
-  [[deprecated("Context::cache().cached_tokens"), nodiscard]] Index cached_tokens() const noexcept {
+  [[deprecated("Context::cache().cached_tokens"), nodiscard]] Index cached_tokens() const {
     return self().parts().cache.cached_tokens();
   }
   [[deprecated("Context::cache().expect_whole_sequences")]] void expect_whole_sequences(char const* who) const {
@@ -60,19 +60,10 @@ class DeprecatedMembers {
   [[deprecated("Context::cache().is_decoding"), nodiscard]] bool is_decoding() noexcept {
     return self().cache().is_decoding();
   }
-  template <class View, class Layout>
-  [[deprecated("Context::cache().append"), nodiscard]] View append(View x, Layout const& layout) {
-    return self().cache().append(x, layout);
-  }
   template <class Layout>
   [[deprecated("Context::cache().recurrent_state"), nodiscard]] auto recurrent_state(Layout const& layout,
                                                                                      Index width) {
     return self().cache().recurrent_state(layout, width);
-  }
-  template <class View, class Make>
-  [[deprecated("Context::cache().cached_projection"), nodiscard]] View cached_projection(View memory, Index width,
-                                                                                         Make const& make) {
-    return self().cache().cached_projection(memory, width, make);
   }
   template <class Sequence, class Make>
   [[deprecated("Context::cache().cached_memory"), nodiscard]] Sequence cached_memory(Make const& make) {
@@ -82,15 +73,9 @@ class DeprecatedMembers {
   [[deprecated("Context::cache().is_cached_memory"), nodiscard]] bool is_cached_memory(View x) noexcept {
     return self().cache().is_cached_memory(x);
   }
-  [[deprecated("Context::cache().begin_decoding_pass")]] void begin_decoding_pass(Index earlier) noexcept {
-    self().cache().begin_decoding_pass(earlier);
-  }
   [[deprecated("Context::cache().end_decoding")]] void end_decoding() noexcept { self().cache().end_decoding(); }
   [[deprecated("Context::cache().select_rows")]] void select_rows(std::span<Index const> rows) {
     self().cache().select_rows(rows);
-  }
-  [[deprecated("Context::cache().appended_tokens"), nodiscard]] Index appended_tokens() noexcept {
-    return self().cache().appended_tokens();
   }
   [[deprecated("Context::parameters().gradients().written"), nodiscard]] bool written(std::size_t ordinal) noexcept {
     return gradients().written(ordinal);
