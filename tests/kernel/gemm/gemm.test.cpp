@@ -85,6 +85,39 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes equal products", T, fl
   }
 }
 
+TEST_CASE_TEMPLATE("a product of one row has the bits of that row in a product of several", T, float, double) {
+  std::vector<InstructionSet> sets{InstructionSet::baseline};
+  for (auto set : {InstructionSet::avx2, InstructionSet::avx512})
+    if (detail::gemm_instruction_set() >= set) sets.push_back(set);
+  ThreadPool pool(1);
+  for (auto set : sets)
+    for (Index const n : {1, 7, 8, 16, 31, 33, 130})
+      for (Index const k : {0, 1, 5, 8, 511, 512, 513, 1100}) {
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        CAPTURE(k);
+        auto const a = lockstep_test::values<T>(3 * k, 1), b = lockstep_test::values<T>(n * k, 2),
+                   bias = lockstep_test::values<T>(n, 3);
+        for (auto const* const added : {bias.data(), static_cast<T const*>(nullptr)}) {
+          auto const multiplied = [&](Index first, Index rows) {
+            std::vector<T> c(static_cast<std::size_t>(rows * n));
+            lockstep::TensorView<T const, 2, HostSpace> const some(a.data() + first * k, {rows, k});
+            auto block = Gemm<HostSpace>::described<T>(Stream<HostSpace>(pool), 1, some, Transpose::no, view(b, n, k),
+                                                       Transpose::yes, 0, view(c, rows, n));
+            block.bias = added;
+            Index parts = 0;
+            detail::multiply_block(set, block,
+                                   [&](Index, Index part, Index, Index columns) { parts += part * columns; });
+            CHECK(parts == rows * n);
+            return c;
+          };
+          auto const all = multiplied(0, 3);
+          for (Index row = 0; row < 3; ++row)
+            CHECK(same_bits(multiplied(row, 1), {all.begin() + row * n, all.begin() + (row + 1) * n}));
+        }
+      }
+}
+
 TEST_CASE("several threads' parts are reported with their place, and add their part of the bias") {
   ThreadPool pool(3);
   auto const bias = lockstep_test::values<float>(600, 4);

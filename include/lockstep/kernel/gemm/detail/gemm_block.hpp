@@ -258,7 +258,15 @@ template <class Scalar>
 void multiply_block(InstructionSet set, GemmBlock<Scalar> const& block, GemmEpilogue epilogue) {
   if constexpr (std::is_same_v<Scalar, float>)
     if (block.rounded && block.rounded->multiply(set, block, epilogue)) return;
-  with_compiled_set(set, [&](auto compiled) { multiply_blocks<Scalar, TileOf<Scalar, compiled()>>(block, epilogue); });
+  with_compiled_set(set, [&](auto compiled) {
+    using Tile = TileOf<Scalar, compiled()>;
+    if (block.m == 1 && block.a.column == 1 && block.b.row == 1 && block.alpha == 1 && block.beta == 0) {
+      Tile::multiply_row(block.a.data, block.b, block.n, block.k, row_steps, block.bias, block.c);
+      epilogue(0, 1, 0, block.n);
+    } else {
+      multiply_blocks<Scalar, Tile>(block, epilogue);
+    }
+  });
 }
 
 /// Returns the widest instructions that a tile exists for. The tiles for avx2 also need fused multiply-adds.

@@ -144,6 +144,46 @@ template <class Scalar, std::size_t bytes, Index rows, Index vectors, class Fact
   store_narrow(tile, full, width);
 }
 
+/// Computes C [1, n] = A B + bias for one row A, if B's columns are contiguous, as those of a transposed weight. Reads
+/// B once: packs a few steps of one vector's columns at a time, which stay in the first-level cache. Bits are those of
+/// tiles that take `pass_steps` steps of k at once.
+template <class Scalar, std::size_t bytes>
+[[gnu::always_inline]] inline void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k,
+                                                Index pass_steps, Scalar const* bias, Scalar* c) {
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#endif
+  typedef Scalar Vector __attribute__((vector_size(bytes), may_alias));
+  constexpr Index lanes = bytes / sizeof(Scalar), width = 2 * lanes, line = 64 / Index{sizeof(Scalar)};
+  alignas(64) Scalar packed[std::size_t{line * width}], sums[std::size_t{width}];
+  for (Index j = 0; j < n; j += width) {
+    Index const valid = n - j < width ? n - j : width;
+    auto const* const next = b.data + (j + width) * b.column;
+    for (Index begin = 0; begin == 0 || begin < k; begin += pass_steps) {
+      Index const end = k - begin < pass_steps ? k : begin + pass_steps;
+      Vector left = {}, right = {};
+      for (Index p = begin; p < end; p += line) {
+        for (Index x = 0; x < line * width; x += line) __builtin_prefetch(next + p * width + x, 0, 2);
+        Index const steps = end - p < line ? end - p : line;
+        if (steps == line && valid == width) {  // whole lines of cache, row by row
+          for (Index x = 0; x < width; x += lanes)
+            for (Index u = 0; u < line; u += lanes)
+              transpose_square<Scalar, bytes>(b.at(p + u, j + x).data, b.column, packed + u * width + x, width);
+        } else {
+          pack_panel<Scalar, bytes, width>(b.at(p, j), steps, valid, packed);
+        }
+        for (Index u = 0; u < steps; ++u) {
+          add_products(left, a[p + u], *reinterpret_cast<Vector const*>(packed + u * width));
+          add_products(right, a[p + u], *reinterpret_cast<Vector const*>(packed + u * width + lanes));
+        }
+      }
+      *reinterpret_cast<Vector*>(sums) = left;
+      *reinterpret_cast<Vector*>(sums + lanes) = right;
+      for (Index x = 0; x < valid; ++x) c[j + x] = sums[x] + (begin > 0 ? c[j + x] : bias ? bias[j + x] : Scalar(0));
+    }
+  }
+}
+
 // Only these functions use multiply-adds that round once: they are twice as fast and closer to the exact sum.
 #if defined(__clang__)
 #define LOCKSTEP_COMPILED_FOR(...) [[__VA_ARGS__ gnu::noinline]]
@@ -176,6 +216,11 @@ struct BaselineTile {
 #endif
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(Scalar)};
+  LOCKSTEP_COMPILED_FOR()
+  static void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k, Index pass_steps,
+                           Scalar const* bias, Scalar* c) {
+    detail::multiply_row<Scalar, 16>(a, b, n, k, pass_steps, bias, c);
+  }
   LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<Scalar> const& tile) {
     multiply_tile<Scalar, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
@@ -195,6 +240,11 @@ struct Avx2Tile {
   using Single = Avx2Tile<Scalar, 1, single_row_bytes / 32>;
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 32 / Index{sizeof(Scalar)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
+  static void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k, Index pass_steps,
+                           Scalar const* bias, Scalar* c) {
+    detail::multiply_row<Scalar, 32>(a, b, n, k, pass_steps, bias, c);
+  }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
     multiply_tile<Scalar, 32, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
@@ -215,6 +265,11 @@ struct Avx512Tile {
   using Single = Avx512Tile<Scalar, 1, single_row_bytes / 64>;
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(Scalar)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k, Index pass_steps,
+                           Scalar const* bias, Scalar* c) {
+    detail::multiply_row<Scalar, 64>(a, b, n, k, pass_steps, bias, c);
+  }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
     multiply_tile<Scalar, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
