@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -131,8 +130,7 @@ class PromptBatch {
     }
     std::vector<Text> rows;
     while (!waiting_.empty() && std::ssize(running_) + std::ssize(rows) < together_) {
-      rows.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
+      rows.push_back(next_waiting());
     }
     if (rows.empty()) return;
     auto const collated = batch_of_(tokens_of(rows, true));
@@ -161,6 +159,14 @@ class PromptBatch {
     for (auto const token : options.stops) check(token);
   }
 
+  /// Removes the first text that waits, and returns it.
+  [[nodiscard]] Text next_waiting() {
+    auto text = std::move(waiting_[static_cast<std::size_t>(begun_++)]);
+    if (2 * begun_ > std::ssize(waiting_))
+      waiting_.erase(waiting_.begin(), waiting_.begin() + std::exchange(begun_, 0));
+    return text;
+  }
+
   /// Removes the texts for which the model has no more positions. They wait before all others.
   void begin_again() {
     std::vector<Index> rows;
@@ -168,7 +174,7 @@ class PromptBatch {
     for (std::size_t i = running_.size(); i-- > 0;) {
       auto& text = running_[i];
       if (text.prompt.options.longest > 0 && text.room == 0) {
-        waiting_.push_front(std::move(text));
+        waiting_.insert(waiting_.begin() + begun_, std::move(text));
       } else {
         rows.push_back(static_cast<Index>(i));
         stay.push_back(std::move(text));
@@ -248,7 +254,8 @@ class PromptBatch {
   AnyPredictor* predictor_;
   BatchOf batch_of_;
   Index together_;
-  std::deque<Text> waiting_;   // in the order in which they begin
+  std::vector<Text> waiting_;  // in the order in which they begin, after those that were removed
+  Index begun_ = 0;            // texts at the beginning of waiting_ that were removed, at most half of it
   std::vector<Text> running_;  // in the order of the predictor's sequences
   Index added_ = 0;
   Index classes_ = -1;  // of the vocabulary; -1 before the first prediction
