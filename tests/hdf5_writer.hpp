@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#if defined(LOCKSTEP_HDF5)
 #include <hdf5.h>
 
 #include <algorithm>
@@ -62,3 +63,4 @@ class Hdf5Writer {
 };
 
 }  // namespace lockstep_test
+#endif

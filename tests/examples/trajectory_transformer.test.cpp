@@ -30,9 +30,7 @@
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
 #include "examples/story_commands.hpp"
-#if defined(LOCKSTEP_HDF5)
 #include "hdf5_writer.hpp"
-#endif
 #include "temporary_folder.hpp"
 
 using namespace lockstep;

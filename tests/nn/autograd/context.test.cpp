@@ -411,15 +411,12 @@ TEST_CASE("members that moved to parts of the context call the parts") {
   context.set_written(flags);
   CHECK(context.parameters().gradients().written(1));
   CHECK(context.touched().empty());
-  context.begin_decoding_pass(0);
+  context.cache().begin_sequences();
   CHECK(context.is_decoding());
-  CHECK(context.appended_tokens() == 0);
   std::array<Index, 2> const extent{2, 3};
   Index const positions[] = {0, 1};
   auto const layout = kernel::SequenceLayout<HostSpace>::padded(1, {}, {positions, {2}});
   auto const x = context.variable<2>(extent).value;
-  std::fill_n(x.data, x.size(), 3.0);
-  CHECK(context.append(x, layout)(1, 2) == 3);
   CHECK(context.recurrent_state(layout, 4).extent == Extents<2>{2, 4});
   CHECK_FALSE(context.is_cached_memory(x));
   Index const rows[] = {1};
