@@ -77,9 +77,7 @@ LOCKSTEP_INLINE void TokenMasker::mask(std::vector<std::int32_t>& tokens, std::v
   auto const wanted =
       std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(options_.share * static_cast<double>(ordinary))));
   places.reserve(wanted);
-  auto const below = [](std::uint32_t bits, std::size_t count) {  // uniform in [0, count)
-    return static_cast<std::size_t>(std::uint64_t{bits} * count >> 32);
-  };
+  auto const below = [](std::uint64_t bits, std::size_t count) { return bits * count >> 32; };  // uniform in [0, count)
   for (std::size_t i = 0; i < words.size() && places.size() < wanted; ++i) {  // the begin of a Fisher-Yates shuffle
     std::swap(words[i], words[i + below(random(i, 0)[0], words.size() - i)]);
     auto const first = static_cast<std::size_t>(words[i]), end = end_of_word(tokens, first);
