@@ -626,19 +626,30 @@ TEST_CASE("a run stopped on request writes its trace") {
   CHECK(std::filesystem::exists(options.save_dir + "/layers.csv"));
 }
 
-TEST_CASE("the optimizer's flags take precedence, and the program's conflicting values are refused") {
+namespace {
+/// Options of a run of five steps.
+app::Options five_steps() {
   app::Options options;
   options.program = "training.test";
   options.learning_rate = 0.02;
   options.threads = 1;
   options.batch_size = 10;
   options.max_steps = 5;
+  return options;
+}
+/// Returns the loss of a run.
+template <class Optimizer>
+double loss_of(app::Options const& options, Optimizer const& optimizer) {
   launch::World world;
-  auto const loss = [&](auto optimizer) {
-    app::Training const training(options, world);
-    data::DataLoader loader(points(100), data::SequentialSampler{}, data::PadCollate{}, training.loader_options());
-    return training.fit(Line{}, optimizer, loader).train_loss;
-  };
+  app::Training const training(options, world);
+  data::DataLoader loader(points(100), data::SequentialSampler{}, data::PadCollate{}, training.loader_options());
+  return training.fit(Line{}, optimizer, loader).train_loss;
+}
+}  // namespace
+
+TEST_CASE("the optimizer's flags take precedence, and the program's conflicting values are refused") {
+  app::Options options = five_steps();
+  auto const loss = [&](auto const& optimizer) { return loss_of(options, optimizer); };
   auto const plain = loss(optim::SGD{}), decayed = loss(optim::SGD{.weight_decay = 3});
   CHECK(plain != decayed);
   options.weight_decay = 3;  // the program's
@@ -655,18 +666,8 @@ TEST_CASE("the optimizer's flags take precedence, and the program's conflicting 
 }
 
 TEST_CASE("--lr sets the first of two optimizers' rates, and the other rate keeps its ratio") {
-  app::Options options;
-  options.program = "training.test";
-  options.learning_rate = 0.02;
-  options.threads = 1;
-  options.batch_size = 10;
-  options.max_steps = 5;
-  launch::World world;
-  auto const loss = [&](auto optimizer) {
-    app::Training const training(options, world);
-    data::DataLoader loader(points(100), data::SequentialSampler{}, data::PadCollate{}, training.loader_options());
-    return training.fit(Line{}, optimizer, loader).train_loss;
-  };
+  app::Options options = five_steps();
+  auto const loss = [&](auto const& optimizer) { return loss_of(options, optimizer); };
   auto const rule = [](std::string_view, std::span<Index const> shape) { return shape.size() == 2; };
   auto const both = [&](double first, double second) {
     return optim::Partitioned{optim::SGD{.learning_rate = first}, optim::SGD{.learning_rate = second}, rule};

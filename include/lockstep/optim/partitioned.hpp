@@ -52,10 +52,9 @@ class PartitionRule : public ParameterRule<PartitionRule> {
 /// others stay zero. To average the parameters, average both: `Partitioned{Averaged{SGD{}}, Averaged{AdamW{}}, rule}`.
 template <class First, class Second>
 struct Partitioned {
-  First first;    ///< updates the parameters that the rule selects
-  Second second;  ///< updates all others
-  double
-      learning_rate;  ///< rate of `first`, which schedules and scaling multiply; the other rate keeps its ratio to it
+  First first;           ///< updates the parameters that the rule selects
+  Second second;         ///< updates all others
+  double learning_rate;  ///< rate of `first`, which schedules and scaling multiply; that of `second` keeps its ratio
 
   /// @param rule function of a parameter's name and shape, or a lambda that captures at most 16 bytes; returns whether
   /// `first_optimizer` updates the parameter
