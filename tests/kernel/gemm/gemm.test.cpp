@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <lockstep/core/bfloat16.hpp>
 
 #include "gemm_cases.hpp"
@@ -85,7 +87,22 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes equal products", T, fl
   }
 }
 
-TEST_CASE_TEMPLATE("a product of one row has the bits of that row in a product of several", T, float, double) {
+TEST_CASE_TEMPLATE("a square of each vector's width is transposed", T, float, double, std::uint32_t) {
+  auto const check = []<std::size_t bytes>(std::integral_constant<std::size_t, bytes>) {
+    constexpr std::size_t lanes = bytes / sizeof(T), from_row = lanes + 3, to_row = lanes + 5;
+    std::vector<T> from(lanes * from_row), to(lanes * to_row), expected(lanes * to_row);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i + 1);
+    for (std::size_t p = 0; p < lanes; ++p)
+      for (std::size_t x = 0; x < lanes; ++x) expected[p * to_row + x] = from[x * from_row + p];
+    detail::transpose_square<T, bytes>(from.data(), from_row, to.data(), to_row);
+    CHECK(to == expected);  // and nothing is written outside the square
+  };
+  check(std::integral_constant<std::size_t, 16>{});
+  check(std::integral_constant<std::size_t, 32>{});
+  check(std::integral_constant<std::size_t, 64>{});
+}
+
+TEST_CASE_TEMPLATE("a product of few rows has the bits of these rows in a product of many", T, float, double) {
   std::vector<InstructionSet> sets{InstructionSet::baseline};
   for (auto set : {InstructionSet::avx2, InstructionSet::avx512})
     if (detail::gemm_instruction_set() >= set) sets.push_back(set);
@@ -96,7 +113,8 @@ TEST_CASE_TEMPLATE("a product of one row has the bits of that row in a product o
         CAPTURE(to_string(set));
         CAPTURE(n);
         CAPTURE(k);
-        auto const a = lockstep_test::values<T>(3 * k, 1), b = lockstep_test::values<T>(n * k, 2),
+        constexpr Index many = detail::few_rows + 1;
+        auto const a = lockstep_test::values<T>(many * k, 1), b = lockstep_test::values<T>(n * k, 2),
                    bias = lockstep_test::values<T>(n, 3);
         for (auto const* const added : {bias.data(), static_cast<T const*>(nullptr)}) {
           auto const multiplied = [&](Index first, Index rows) {
@@ -111,9 +129,12 @@ TEST_CASE_TEMPLATE("a product of one row has the bits of that row in a product o
             CHECK(parts == rows * n);
             return c;
           };
-          auto const all = multiplied(0, 3);
-          for (Index row = 0; row < 3; ++row)
-            CHECK(same_bits(multiplied(row, 1), {all.begin() + row * n, all.begin() + (row + 1) * n}));
+          auto const all = multiplied(0, many);
+          for (Index const rows : {1, 2, 3, 4, 6, 9, 16}) {
+            CAPTURE(rows);
+            for (Index const first : {Index{0}, many - rows})
+              CHECK(same_bits(multiplied(first, rows), {all.begin() + first * n, all.begin() + (first + rows) * n}));
+          }
         }
       }
 }

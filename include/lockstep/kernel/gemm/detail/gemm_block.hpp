@@ -260,9 +260,9 @@ void multiply_block(InstructionSet set, GemmBlock<Scalar> const& block, GemmEpil
     if (block.rounded && block.rounded->multiply(set, block, epilogue)) return;
   with_compiled_set(set, [&](auto compiled) {
     using Tile = TileOf<Scalar, compiled()>;
-    if (block.m == 1 && block.a.column == 1 && block.b.row == 1 && block.alpha == 1 && block.beta == 0) {
-      Tile::multiply_row(block.a.data, block.b, block.n, block.k, row_steps, block.bias, block.c);
-      epilogue(0, 1, 0, block.n);
+    if (block.m <= few_rows && block.a.column == 1 && block.b.row == 1 && block.alpha == 1 && block.beta == 0) {
+      Tile::multiply_few_rows(block.a, block.m, block.b, block.n, block.k, row_steps, block.bias, block.c, block.c_row);
+      epilogue(0, block.m, 0, block.n);
     } else {
       multiply_blocks<Scalar, Tile>(block, epilogue);
     }

@@ -144,42 +144,82 @@ template <class Scalar, std::size_t bytes, Index rows, Index vectors, class Fact
   store_narrow(tile, full, width);
 }
 
-/// Computes C [1, n] = A B + bias for one row A, if B's columns are contiguous, as those of a transposed weight. Reads
-/// B once: packs a few steps of one vector's columns at a time, which stay in the first-level cache. Bits are those of
-/// tiles that take `pass_steps` steps of k at once.
-template <class Scalar, std::size_t bytes>
-[[gnu::always_inline]] inline void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k,
-                                                Index pass_steps, Scalar const* bias, Scalar* c) {
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#endif
+/// Rows of A that multiply_few_rows takes at most. With more rows, packing B for many rows at once is faster.
+inline constexpr Index few_rows = 16;
+
+/// Steps that multiply_few_rows packs at once: B's lines, their packed copy and the prefetched lines fit the
+/// first-level cache.
+inline constexpr Index few_rows_steps = 64;
+
+/// Adds products of some rows of A with a packed panel of two vectors' columns to their sums, [rows, 2] vectors that
+/// `at` counts. A's steps are contiguous. Rows after the valid ones repeat the last valid row.
+template <class Scalar, std::size_t bytes, Index... at>
+[[gnu::always_inline]] inline void add_rows(Strided<Scalar const> a, Index valid, Index steps, Scalar const* packed,
+                                            Scalar* sums, std::integer_sequence<Index, at...>) noexcept {
   typedef Scalar Vector __attribute__((vector_size(bytes), may_alias));
+  constexpr Index lanes = bytes / sizeof(Scalar), rows = sizeof...(at) / 2;
+  auto* const all = reinterpret_cast<Vector*>(sums);
+  Vector sum[] = {all[at]...}, y[2];
+  Scalar const* row[std::size_t{rows}];
+  for (Index i = 0; i < rows; ++i) row[i] = a.data + (i < valid ? i : valid - 1) * a.row;
+  for (Index u = 0; u < steps; ++u) {
+    y[0] = *reinterpret_cast<Vector const*>(packed + 2 * u * lanes);
+    y[1] = *reinterpret_cast<Vector const*>(packed + (2 * u + 1) * lanes);
+    (add_products(sum[at], row[at / 2][u], y[at % 2]), ...);
+  }
+  ((all[at] = sum[at]), ...);
+}
+
+/// Computes C = A B + bias for few rows of A, whose steps are contiguous, if B's columns are contiguous, as those of a
+/// transposed weight. Reads B once: packs a few steps of two vectors' columns at a time, which stay in the first-level
+/// cache, and prefetches the steps that follow. Bits are those of tiles that take `pass_steps` steps of k at once.
+template <class Scalar, std::size_t bytes>
+[[gnu::always_inline]] inline void multiply_few_rows(Strided<Scalar const> a, Index m, Strided<Scalar const> b, Index n,
+                                                     Index k, Index pass_steps, Scalar const* bias, Scalar* c,
+                                                     Index c_row) {
   constexpr Index lanes = bytes / sizeof(Scalar), width = 2 * lanes, line = 64 / Index{sizeof(Scalar)};
-  alignas(64) Scalar packed[std::size_t{line * width}], sums[std::size_t{width}];
+  alignas(64) Scalar packed[std::size_t{few_rows_steps * width}], sums[std::size_t{few_rows * width}];
   for (Index j = 0; j < n; j += width) {
     Index const valid = n - j < width ? n - j : width;
-    auto const* const next = b.data + (j + width) * b.column;
     for (Index begin = 0; begin == 0 || begin < k; begin += pass_steps) {
       Index const end = k - begin < pass_steps ? k : begin + pass_steps;
-      Vector left = {}, right = {};
-      for (Index p = begin; p < end; p += line) {
-        for (Index x = 0; x < line * width; x += line) __builtin_prefetch(next + p * width + x, 0, 2);
-        Index const steps = end - p < line ? end - p : line;
-        if (steps == line && valid == width) {  // whole lines of cache, row by row
-          for (Index x = 0; x < width; x += lanes)
-            for (Index u = 0; u < line; u += lanes)
-              transpose_square<Scalar, bytes>(b.at(p + u, j + x).data, b.column, packed + u * width + x, width);
-        } else {
-          pack_panel<Scalar, bytes, width>(b.at(p, j), steps, valid, packed);
+      for (Index x = 0; x < few_rows * width; ++x) sums[x] = 0;
+      for (Index p = begin; p < end; p += few_rows_steps) {
+        Index const steps = end - p < few_rows_steps ? end - p : few_rows_steps;
+        for (Index u = 0; u < steps; u += line) {
+          auto const ahead = p + u + few_rows_steps;
+          auto const next = ahead < k ? b.at(ahead, j) : b.at(ahead - k, j + width);
+          for (Index x = 0; x < width; ++x) __builtin_prefetch(next.data + x * next.column);
+          Index const here = steps - u < line ? steps - u : line;
+          if (here == line && valid == width) {  // whole lines of cache, row by row
+            for (Index x = 0; x < width; x += lanes)
+              for (Index v = 0; v < line; v += lanes)
+                transpose_square<Scalar, bytes>(b.at(p + u + v, j + x).data, b.column, packed + (u + v) * width + x,
+                                                width);
+          } else {
+            pack_panel<Scalar, bytes, width>(b.at(p + u, j), here, valid, packed + u * width);
+          }
         }
-        for (Index u = 0; u < steps; ++u) {
-          add_products(left, a[p + u], *reinterpret_cast<Vector const*>(packed + u * width));
-          add_products(right, a[p + u], *reinterpret_cast<Vector const*>(packed + u * width + lanes));
+        for (Index i = 0; i < m;) {
+          auto const from = a.at(i, p);
+          auto* const to = sums + i * width;
+          if (m - i > 2) {
+            add_rows<Scalar, bytes>(from, m - i, steps, packed, to, std::make_integer_sequence<Index, 8>{});
+            i += 4;
+          } else if (m - i == 2) {
+            add_rows<Scalar, bytes>(from, 2, steps, packed, to, std::make_integer_sequence<Index, 4>{});
+            i += 2;
+          } else {
+            add_rows<Scalar, bytes>(from, 1, steps, packed, to, std::make_integer_sequence<Index, 2>{});
+            ++i;
+          }
         }
       }
-      *reinterpret_cast<Vector*>(sums) = left;
-      *reinterpret_cast<Vector*>(sums + lanes) = right;
-      for (Index x = 0; x < valid; ++x) c[j + x] = sums[x] + (begin > 0 ? c[j + x] : bias ? bias[j + x] : Scalar(0));
+      for (Index i = 0; i < m; ++i) {
+        auto* const to = c + i * c_row + j;
+        for (Index x = 0; x < valid; ++x)
+          to[x] = sums[i * width + x] + (begin > 0 ? to[x] : bias ? bias[j + x] : Scalar(0));
+      }
     }
   }
 }
@@ -217,9 +257,9 @@ struct BaselineTile {
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(Scalar)};
   LOCKSTEP_COMPILED_FOR()
-  static void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k, Index pass_steps,
-                           Scalar const* bias, Scalar* c) {
-    detail::multiply_row<Scalar, 16>(a, b, n, k, pass_steps, bias, c);
+  static void multiply_few_rows(Strided<Scalar const> a, Index m, Strided<Scalar const> b, Index n, Index k,
+                                Index pass_steps, Scalar const* bias, Scalar* c, Index c_row) {
+    detail::multiply_few_rows<Scalar, 16>(a, m, b, n, k, pass_steps, bias, c, c_row);
   }
   LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<Scalar> const& tile) {
     multiply_tile<Scalar, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
@@ -241,9 +281,9 @@ struct Avx2Tile {
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 32 / Index{sizeof(Scalar)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
-  static void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k, Index pass_steps,
-                           Scalar const* bias, Scalar* c) {
-    detail::multiply_row<Scalar, 32>(a, b, n, k, pass_steps, bias, c);
+  static void multiply_few_rows(Strided<Scalar const> a, Index m, Strided<Scalar const> b, Index n, Index k,
+                                Index pass_steps, Scalar const* bias, Scalar* c, Index c_row) {
+    detail::multiply_few_rows<Scalar, 32>(a, m, b, n, k, pass_steps, bias, c, c_row);
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
     multiply_tile<Scalar, 32, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
@@ -266,9 +306,9 @@ struct Avx512Tile {
   using Factor = Scalar;
   static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(Scalar)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
-  static void multiply_row(Scalar const* a, Strided<Scalar const> b, Index n, Index k, Index pass_steps,
-                           Scalar const* bias, Scalar* c) {
-    detail::multiply_row<Scalar, 64>(a, b, n, k, pass_steps, bias, c);
+  static void multiply_few_rows(Strided<Scalar const> a, Index m, Strided<Scalar const> b, Index n, Index k,
+                                Index pass_steps, Scalar const* bias, Scalar* c, Index c_row) {
+    detail::multiply_few_rows<Scalar, 64>(a, m, b, n, k, pass_steps, bias, c, c_row);
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<Scalar> const& tile) {
     multiply_tile<Scalar, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
