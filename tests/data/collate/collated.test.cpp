@@ -5,9 +5,12 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
+
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/collate/ragged_collate.hpp>
 
@@ -44,6 +47,43 @@ TEST_CASE("any collate works: ragged batches, and segment plans that are made af
   data::Collated const planned{data::PadCollate{.segment_plans = data::SegmentPlans::build}, texts};
   REQUIRE(planned.batch()[&Text::ids].plan != nullptr);
   CHECK(planned.batch()[&Text::ids].plan->rows.size() == 4);
+}
+
+TEST_CASE("assigned samples replace those of the batch, of any number and length") {
+  data::Collated collated{data::PadCollate{.segment_plans = data::SegmentPlans::build}, texts};
+  auto const& batch = collated.batch();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    collated.assign(Text{{5, 6, 7, 8, 9}, 3}, 40);
+    CHECK(batch.rows() == 1);
+    CHECK(batch[&Text::ids].values.extent == Extents<2>{1, 5});
+    CHECK(batch[&Text::ids].values(0, 4) == 9);
+    CHECK(batch[&Text::label].values(0) == 3);
+    CHECK(batch.positions()(0) == 40);
+    collated.assign(texts);
+    data::Collated const made{data::PadCollate{}, texts};
+    REQUIRE(batch.rows() == 3);
+    CHECK(std::ranges::equal(batch[&Text::ids].values.span(), made.batch()[&Text::ids].values.span()));
+    CHECK(std::ranges::equal(batch[&Text::label].values.span(), made.batch()[&Text::label].values.span()));
+    CHECK(batch[&Text::ids].plan->rows.size() == 4);
+    for (Index row = 0; row < 3; ++row) CHECK(batch.positions()(row) == row);
+    collated.assign(std::span<Text const>{});
+    CHECK(batch.rows() == 0);
+  }
+}
+
+TEST_CASE("after an error the batch has no rows, and takes other samples") {
+  data::Collated collated{data::PadCollate{.length = 3}, texts};
+  CHECK_THROWS_AS(collated.assign(Text{{1, 2, 3, 4}, 7}), DataError);
+  CHECK(collated.batch().rows() == 0);
+  collated.assign(texts[0]);
+  CHECK(collated.batch()[&Text::ids].values(0, 2) == 3);
+}
+
+TEST_CASE("a batch without values in its samples takes samples") {
+  data::Collated collated{data::PadCollate{}, std::vector<data::SampleExtent<Text>>{{{2}}}};
+  CHECK(collated.batch()[&Text::ids].values.extent == Extents<2>{1, 2});
+  collated.assign(texts[0]);
+  CHECK(collated.batch()[&Text::ids].values(0, 2) == 3);
 }
 
 TEST_CASE("without samples, the batch has no rows") {
