@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/data/collate/collated.hpp>
 #include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
+#include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/reproducible.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include "malloc_count.hpp"
@@ -52,6 +61,47 @@ long requests(Policy policy, int accumulation = 1, double clip_norm = 0, train::
   return counts.after_step[4 * epoch - 1] - counts.after_step[3 * epoch - 1];
 }
 
+/// A window of a sensor's signals, and a network of convolutions that classifies it.
+struct Window {
+  std::array<float, 2 * 32> signals;
+};
+struct Network {
+  nn::Conv1d first{2, 8, {.kernel = 5, .stride = 2, .padding = 2}};
+  nn::BatchNorm norm{8, {.activation = nn::Activation::relu}};
+  nn::Linear head{8, 3};
+
+  void visit(auto&& each) {
+    each("first", first);
+    each("norm", norm);
+    each("head", head);
+  }
+  auto predict(auto& context, auto const& batch) const {
+    auto const x = context.input(batch[&Window::signals].values.reshape(Extents<3>{batch.rows(), 32, 2}));
+    auto const seen = norm.forward(context, first.forward(context, x));
+    return head.forward(context, nn::global_average_pool(context, seen));
+  }
+};
+
+/// Allocations in predictions of one sample at a time, after two of each. Each sample is collated.
+template <class Model, class Sample>
+long requests_of_predictions(Model model, std::vector<Sample> const& samples) {
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> const values(static_cast<std::size_t>(layout.size()), 0.125F),
+      buffers(static_cast<std::size_t>(layout.buffer_size()), 1);
+  train::Predictor loaded{std::move(model), values, buffers};
+  auto predictor = loaded.share();
+  data::Collated batch{data::PadCollate{}, std::vector<Sample>{}};
+  long before = 0;
+  for (int again = 0; again < 3; ++again) {
+    before = lockstep_test::mallocs;
+    for (auto const& sample : samples) {
+      batch.assign(sample);
+      CHECK(predictor.predict(batch.batch()).value.extent[0] == 1);
+    }
+  }
+  return lockstep_test::mallocs - before;
+}
+
 }  // namespace
 
 TEST_CASE("the counter counts" * doctest::skip(!lockstep_test::counts_mallocs)) {
@@ -71,6 +121,11 @@ TEST_CASE("a training step does not allocate after the largest batch") {
   CHECK(requests(parallel::DistributedDataParallel{comm::SelfCommunicator{}, 1024, 1}) == 0);
   CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 4}) == 0);
   CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}, 3, 0.1) == 0);
+}
+
+TEST_CASE("a prediction of one sample does not allocate after two of the largest") {
+  CHECK(requests_of_predictions(TextClassifier({.words = 50, .longest = 24}), uneven_texts()) == 0);
+  CHECK(requests_of_predictions(Network{}, std::vector<Window>(3)) == 0);
 }
 
 TEST_CASE("a recorded step does not allocate either" * doctest::skip(!lockstep_test::counts_mallocs)) {

@@ -3,10 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -328,6 +331,42 @@ TEST_CASE("a concurrent call is refused, and does not affect the first one") {
   CHECK_THROWS_WITH(static_cast<void>(predictor.predict(batch.batch())), "the model's own");
   meanwhile = [] {};
   CHECK(predictor.predict(batch.batch()).value(2, 0) == line::points(3)[2].x);
+}
+
+TEST_CASE("predictors of several threads share parameters, until one sets others") {
+  data::Collated const batch{data::PadCollate{}, line::points(9)};
+  Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  train::Predictor alone{Model{}, trainer};
+  auto const of = [&](auto& predictor) {
+    auto const logits = predictor.predict(batch.batch());
+    return std::vector<float>(logits.value.data, logits.value.data + logits.value.size());
+  };
+  auto const expected = of(alone);
+  auto first = std::make_unique<train::Predictor<Model>>(Model{}, trainer);
+  auto second = first->share(), third = second.share(2);
+  CHECK(&second.model() == &first->model());
+  std::vector<std::thread> threads;
+  std::atomic<int> equal = 0;
+  for (auto* each : {first.get(), &second, &third})
+    threads.emplace_back([&, each] {
+      for (int again = 0; again < 50; ++again) equal += of(*each) == expected;
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(equal == 150);
+
+  trainer.step(batch.batch());
+  second.set(trainer.values(), trainer.buffers());
+  auto const later = of(second);
+  CHECK(later != expected);
+  CHECK(of(*first) == expected);
+  CHECK(of(third) == expected);
+  CHECK_THROWS_AS(third.set(Trainer{Part{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}}), ConfigError);
+  CHECK(of(third) == expected);
+  first->set(trainer);
+  CHECK(of(*first) == later);
+  first.reset();
+  CHECK(of(third) == expected);
+  CHECK(of(second) == later);
 }
 
 TEST_CASE("random numbers in a prediction differ from one to the next, and follow from the seed") {

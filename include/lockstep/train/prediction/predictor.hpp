@@ -36,7 +36,8 @@ enum class Parameters {
 };
 
 /// Model with parameters, for prediction without trainer, policy, optimizer, communicator or gradients. One thread at a
-/// time may use a predictor; different predictors may run concurrently.
+/// time may use a predictor; different predictors may run concurrently, also if they share parameters. After two
+/// predictions of the largest batch, a prediction allocates nothing; convolutions plan memory for each new shape.
 /// @throws ConfigError in a call that overlaps with another thread's call
 template <class Model>
 class Predictor {
@@ -66,11 +67,11 @@ class Predictor {
       auto const kind = entry.initializer.kind;
       if (kind != nn::Initializer::Kind::constant && kind != nn::Initializer::Kind::given)
         refuse(entry, "parameters whose initial values are random");
-      nn::detail::write_initial_values(entry, Philox(0), values_.data() + entry.offset, 0, entry.size);
+      nn::detail::write_initial_values(entry, Philox(0), values_->data() + entry.offset, 0, entry.size);
     }
     for (auto const& entry : layout_.buffers())
       if (names(entry.name).empty()) refuse(entry, "buffers");
-    metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
+    metadata_ = load_parameters(path, layout_, values_->span(), buffers_.span(), names);
   }
   /// Loads a file of `Trainer::save` or a checkpoint. `threads` compute together.
   /// @throws DataError if the file does not fit the model
@@ -86,8 +87,8 @@ class Predictor {
   /// @throws DataError like above, and if `which` asks for averages and the file has none
   Predictor(Model model, std::string const& path, Parameters which, int threads = 1)
       : Predictor(std::move(model), threads) {
-    metadata_ = which == Parameters::averages ? load_averages(path, layout_, values_.span(), buffers_.span())
-                                              : load_parameters(path, layout_, values_.span(), buffers_.span());
+    metadata_ = which == Parameters::averages ? load_averages(path, layout_, values_->span(), buffers_.span())
+                                              : load_parameters(path, layout_, values_->span(), buffers_.span());
   }
   /// Copies the parameters and buffers of a trainer, in the order of its arenas.
   /// @throws ShapeError if an arena's size differs from the model's
@@ -107,11 +108,12 @@ class Predictor {
   /// @throws ShapeError if an arena's size differs from the model's
   void set(std::span<float const> values, std::span<float const> buffers = {}) {
     auto const turn = call();
-    check("parameters", values, values_.span());
+    check("parameters", values, values_->span());
     check("buffers", buffers, buffers_.span());
-    std::copy(values.begin(), values.end(), values_.data());
+    auto const to = writable_values();
+    std::copy(values.begin(), values.end(), to->data());
     std::copy(buffers.begin(), buffers.end(), buffers_.data());
-    context_.cache().forget_sequences();
+    use(to);
   }
 
   /// Replaces the parameters by name from a trainer whose model may have more. Names there have the prefix `in_other`:
@@ -120,9 +122,19 @@ class Predictor {
   template <detail::HasNamedTensors Other>
   void set(Other const& other, std::string_view in_other = {}) {
     auto const turn = call();
-    detail::copy_parameters({other.layout(), other.values(), other.buffers()},
-                            {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
-    context_.cache().forget_sequences();
+    auto const to = writable_values();
+    detail::copy_parameters({other.layout(), other.values(), other.buffers()}, {layout_, to->span(), buffers_.span()},
+                            {}, in_other, 1);
+    use(to);
+  }
+
+  /// Returns a predictor for another thread. Both read the same parameters, which are in memory once. Each has its own
+  /// memory for activations, and state for `next`. `set` gives a predictor parameters of its own, and does not change
+  /// the predictions of others. They may be destroyed in any order.
+  [[nodiscard]] Predictor share(int threads = 1) {
+    auto const turn = call();
+    shared_ = true;
+    return Predictor(*this, threads);
   }
 
   /// Sets the seed of random numbers in predictions, such as noise (0 by default), and restarts their sequence. Each
@@ -199,9 +211,11 @@ class Predictor {
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
 
  private:
+  using Values = memory::Buffer<typename Context::Real>;
+
   /// Marks the predictor as in use until the end of a call: predictions are in its memory.
   [[nodiscard]] detail::SingleThreadGuard::Call call() {
-    return {guard_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
+    return {guard_, "Predictor", "make one for each thread by share(), or hold a lock until the prediction is read"};
   }
 
   void expect_sequences(char const* what) {
@@ -247,14 +261,44 @@ class Predictor {
   }
 
   Predictor(Model model, int threads)
-      : model_(std::make_unique<Model>(std::move(model))),
+      : model_(std::make_shared<Model>(std::move(model))),
         layout_(nn::ParameterLayout::of(*model_)),
-        pool_(std::make_unique<ThreadPool>(threads)),
-        values_(layout_.size()),
+        values_(std::make_shared<Values>(layout_.size())),
         buffers_(layout_.buffer_size()),
+        pool_(std::make_unique<ThreadPool>(threads)),
         context_(memory::Stream<HostSpace>(*pool_)) {
-    context_.parameters().bind(values_.data(), nullptr, layout_.entries().size());
+    bind();
+  }
+  Predictor(Predictor const& other, int threads)
+      : model_(other.model_),
+        layout_(other.layout_),
+        values_(other.values_),
+        buffers_(layout_.buffer_size()),
+        pool_(std::make_unique<ThreadPool>(threads)),
+        context_(memory::Stream<HostSpace>(*pool_)),
+        metadata_(other.metadata_),
+        shared_(true),
+        seed_(other.seed_) {
+    std::copy_n(other.buffers_.data(), buffers_.size(), buffers_.data());
+    bind();
+  }
+
+  void bind() {
+    context_.parameters().bind(values_->data(), nullptr, layout_.entries().size());
     context_.parameters().bind_buffers(buffers_.data());
+  }
+  /// Returns memory for other values, which no other predictor reads.
+  [[nodiscard]] std::shared_ptr<Values> writable_values() const {
+    return shared_ ? std::make_shared<Values>(layout_.size()) : values_;
+  }
+  /// Makes values current that were written.
+  void use(std::shared_ptr<Values> const& written) {
+    if (written != values_) {
+      values_ = written;
+      shared_ = false;
+      bind();
+    }
+    context_.cache().forget_sequences();
   }
 
   static void check(char const* what, std::span<float const> from, std::span<float const> to) {
@@ -265,13 +309,15 @@ class Predictor {
     });
   }
 
-  std::unique_ptr<Model> model_;  // fixed address, also if this moves: the context keys its state by the addresses of
+  std::shared_ptr<Model> model_;  // fixed address, also if this moves: the context keys its state by the addresses of
                                   // layers
   nn::ParameterLayout layout_;
+  std::shared_ptr<Values> values_;
+  Values buffers_;  // not shared, because a layer may write them
   std::unique_ptr<ThreadPool> pool_;
-  memory::Buffer<float> values_, buffers_;
   Context context_;
   Metadata metadata_;
+  bool shared_ = false;  // another predictor may read the values
   detail::SingleThreadGuard guard_;
   std::uint64_t seed_ = 0, passes_ = 0;
 };
