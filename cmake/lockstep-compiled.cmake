@@ -51,6 +51,8 @@ function(lockstep_add_compiled name)
   target_link_libraries(${name} PUBLIC ${compiled_LINK})
   target_link_options(${name} INTERFACE LINKER:--as-needed) # programs without convolutions do not load oneDNN
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${lockstep_compiled_options}>)
+  # Each function has a section, so that -Wl,--gc-sections leaves out those that a program does not use.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections$<SEMICOLON>-fdata-sections>)
   if(LOCKSTEP_COMPILED_FOR_ONE_SET AND CMAKE_CXX_FLAGS MATCHES "-Og") # tests need fast kernels and checksums
     set(unoptimised ${compiled_SOURCES})
     list(FILTER unoptimised EXCLUDE REGEX "/(core|kernel|nn|train_files)[a-z_]*[.]cpp$")

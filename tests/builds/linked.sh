@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # linked.sh COMPILER FOLDER LIBRARY FLAG…: a program of two files links with the library, without CMake. It does not link
-# if one of the files is header-only, if a file was compiled with other checks, or without the library.
+# if one of the files is header-only, if a file was compiled with other checks, or without the library. --gc-sections
+# leaves out the functions that the program does not use.
 set -euo pipefail
 compiler=$1 folder=$2 library=$3
 shift 3
@@ -53,6 +54,15 @@ for linker in bfd gold lld lld-19; do
   if ! link main.o other.o "$library" || ! "$folder/program"; then
     echo "$linker does not link a program with $library:" >&2
     head -n 5 "$folder/log" >&2
+    failed=1
+  fi
+  whole=$(stat -c %s "$folder/program")
+  if ! link main.o other.o "$library" -Wl,--gc-sections || ! "$folder/program"; then
+    echo "$linker does not link a program without unused sections:" >&2
+    head -n 5 "$folder/log" >&2
+    failed=1
+  elif (($(stat -c %s "$folder/program") > whole * 3 / 5)); then
+    echo "$linker leaves unused functions in the program: $(stat -c %s "$folder/program") of $whole bytes" >&2
     failed=1
   fi
   refuses 'a linked file and a header-only one' lockstep_is_linked_in_one_file_and_header_only_in_another \
