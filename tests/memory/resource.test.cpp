@@ -3,11 +3,18 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <string>
+#include <vector>
+
+#include "sanitized.hpp"
 
 using lockstep::memory::HostResource;
 using lockstep::memory::MemoryResource;
@@ -28,6 +35,18 @@ TEST_CASE("host memory is zeroed, aligned and has the requested size") {
       std::fill_n(block.data(), bytes, std::byte{0xFF});
     }
   }
+}
+
+TEST_CASE("large memory takes pages of the system only when it is used") {
+  auto const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::size_t const bytes = std::size_t{40} << 20;  // glibc's malloc keeps less than that
+  auto const block = HostResource{}.allocate(bytes);
+  std::vector<unsigned char> resident(bytes / page);
+  REQUIRE(::mincore(block.data(), bytes, resident.data()) == 0);
+  auto const used = std::count_if(resident.begin(), resident.end(), [](unsigned char each) { return (each & 1) != 0; });
+  if (!LOCKSTEP_SANITIZED) CHECK(used < 16);
+  block.data()[bytes / 2] = std::byte{1};
+  CHECK(block.data()[bytes - 1] == std::byte{0});
 }
 
 TEST_CASE("a request of zero bytes returns null, and too large requests are refused") {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <new>
 
 #include <lockstep/memory/block.hpp>
@@ -39,21 +39,25 @@ class OutOfMemory : public std::bad_alloc {
   char text_[88];  // a string could need memory
 };
 
-/// Host memory: 2 MiB pages for large requests, otherwise aligned to cache lines.
+/// Host memory: 2 MiB pages for large requests, otherwise aligned to cache lines. Memory that comes from the system is
+/// zero already, and takes room in a page when the page is first used.
 /// @throws OutOfMemory
 class HostResource {
  public:
   /// Returns zeroed memory; an empty block for 0 bytes.   @throws OutOfMemory
   [[nodiscard]] Block allocate(std::size_t bytes) const {
-    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - huge_page) throw OutOfMemory(bytes);
+    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - 2 * huge_page) throw OutOfMemory(bytes);
+    if (bytes == 0) return {};
     auto const alignment = bytes >= huge_page ? huge_page : cache_line;
     auto const rounded = (bytes + alignment - 1) / alignment * alignment;
-    if (rounded == 0) return {};
-    void* data = std::aligned_alloc(alignment, rounded);
-    if (!data) throw OutOfMemory(bytes);
+    auto space = rounded + alignment;
+    auto* const allocated = std::calloc(space, 1);
+    if (!allocated) throw OutOfMemory(bytes);
+    auto* data = allocated;
+    std::align(alignment, rounded, data, space);
     if (alignment == huge_page) ::madvise(data, rounded, MADV_HUGEPAGE);  // a hint: without it pages are small
-    std::memset(data, 0, rounded);
-    return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { std::free(p); }};
+    return {static_cast<std::byte*>(data), bytes,
+            [](void* owner, std::byte*, std::size_t) noexcept { std::free(owner); }, allocated};
   }
 
  private:
