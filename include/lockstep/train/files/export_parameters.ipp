@@ -293,8 +293,8 @@ class Export {
     std::vector<float> all(tensor.bytes / element_bytes(tensor.type));
     for (auto const& part : tensor.parts) {
       auto const placement = place(tensor, part);
-      auto const& [count, first, length, stride] = placement.pieces;
-      placement.for_each([&, first = first, length = length, stride = stride](std::size_t i, std::size_t k) {
+      placement.for_each([&](std::size_t i, std::size_t k) {
+        auto const& [count, first, length, stride] = placement.pieces;
         auto const element = static_cast<Index>(k);
         all[static_cast<std::size_t>(first + element / length * stride + element % length)] = part.elements[i];
       });
