@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the line of user.cpp, linked with lockstep::compiled_app.
+// Prints the line of component.cpp, linked with lockstep::compiled_app.
 #include <cstdint>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Uses Lockstep as a user would, in the way that WAY names, below WORK: configures, builds and runs user.cpp.
+# Uses Lockstep as a user would, in the way that WAY names, below WORK: configures, builds and runs its programs.
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 if(NOT WAY STREQUAL "fetch_content") # uses what add_subdirectory compiled with equal flags
