@@ -275,7 +275,7 @@ function(lockstep_test_program name file)
   endif()
   set(light "core|memory|cuda_emulation|ptx|fuzz|data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden|tools")
   if(CMAKE_CXX_FLAGS MATCHES "-Og" AND NOT optimized AND name MATCHES
-                                      "^(emulated/)?(${light})/|^kernel/|^emulated/kernel/(norms|small)$")
+                                      "^(emulated/)?(${light})/|^kernel/|^emulated/kernel/(norms|small)$|^structure/umbrella$")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
   endif()
