@@ -25,8 +25,8 @@ enum class Rows {
 
 /// The text classifier of the examples with its sizes; peers/text_classification.py has equal ones.
 struct Sizes {
-  Index vocabulary = 20000, width = 128, layers = 2, heads = 4, feed_forward = 256, length = 128, batch = sized(32, 8),
-        classes = 4;
+  Index vocabulary = sized(20000, 2000), width = 128, layers = 2, heads = 4, feed_forward = 256;
+  Index length = sized(128, 32), batch = sized(32, 8), classes = 4;
   double dropout = 0.1;
   Rows rows = Rows::full;
 

@@ -15,7 +15,7 @@ using namespace lockstep_bench;
 using pose_to_text::Clip;
 
 namespace {
-constexpr Index frames = sized(128, 16), tokens = 32;
+constexpr Index frames = sized(128, 16), tokens = sized(32, 8), layers = sized(4, 1), vocabulary = sized(8000, 500);
 
 auto clips(pose_to_text::Sizes const& sizes, Index batch_size) {
   std::vector<Clip> all;
@@ -38,7 +38,7 @@ auto clips(pose_to_text::Sizes const& sizes, Index batch_size) {
 
 void register_benchmarks() {
   auto const add_batch = [](std::string const& name, double dropout, Index batch_size) {
-    pose_to_text::Sizes const sizes{.dropout = dropout};
+    pose_to_text::Sizes const sizes{.vocabulary = vocabulary, .layers = layers, .dropout = dropout};
     add_step(
         name, [sizes] { return pose_to_text::PoseToText(sizes); }, [=] { return clips(sizes, batch_size); });
     add_step_peer(name, "pose_to_text.py",
