@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/mman.h>
+
 #include "arguments.hpp"
 #include "block.hpp"
 #include "device.hpp"
@@ -313,11 +315,27 @@ inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, v
   return cudaSuccess;
 }
 
+namespace cuda_emulation {
+/// Fills memory of the heap. Whole pages of zeros are given back to the system, which is faster if few are used later.
+inline void fill(void* to, int value, std::size_t bytes) {
+  constexpr std::size_t page = 4096, many = std::size_t{1} << 20;
+  auto* const begin = static_cast<std::byte*>(to);
+  std::size_t head = bytes, pages = 0;
+  if (value == 0 && bytes >= many) {
+    head = (page - reinterpret_cast<std::uintptr_t>(to) % page) % page;
+    pages = (bytes - head) / page * page;
+    if (madvise(begin + head, pages, MADV_DONTNEED) != 0) head = bytes, pages = 0;
+  }
+  std::memset(begin, value, head);
+  std::memset(begin + head + pages, value, bytes - head - pages);
+}
+}  // namespace cuda_emulation
+
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   auto const block = cuda_emulation::Memory::instance().find(to);
   if (!block || !block->holds(to, bytes)) return cuda_emulation::refuse(cudaErrorInvalidValue);
-  return cuda_emulation::queue(stream, [=] { std::memset(to, value, bytes); });
+  return cuda_emulation::queue(stream, [=] { cuda_emulation::fill(to, value, bytes); });
 }
 inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
