@@ -188,7 +188,7 @@ TEST_CASE("by default buckets have the size that rank 0 has measured, and gradie
 }
 
 TEST_CASE("a sharded optimizer stores only its part of the moments, and a whole moment can be gathered") {
-  for (int ranks : {1, 2, 3, 4}) {
+  for (int ranks : {1, 3}) {
     CAPTURE(ranks);
     on_ranks<Large>(ranks, [&](int rank, Policy& policy, Large& model, nn::ParameterLayout const& layout) {
       using Sharing = Policy::Session<Large, optim::AdamW>;

@@ -34,11 +34,11 @@ struct Stream : Loader {
 
 }  // namespace
 
-TEST_CASE("names of a confusion matrix of 1,000 classes are checked, each in constant time") {
+TEST_CASE("names of a confusion matrix of 500 classes are checked, each in constant time") {
   Loader loader;
-  train::ConfusionMatrix const matrix{&Photo::kind, 1000};
+  train::ConfusionMatrix const matrix{&Photo::kind, 500};
   train::detail::MetricNames const names(train::Evaluation{loader, train::Accuracy{&Photo::kind}, matrix});
-  REQUIRE(names.names().size() == 1'000'001);
+  REQUIRE(names.names().size() == 250'001);
   train::detail::check_names(names, "fit");
   CHECK_THROWS_WITH_AS(
       train::detail::check_names(train::detail::MetricNames(train::Evaluation{loader, matrix, matrix}), "fit"),
