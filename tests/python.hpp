@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "skip.hpp"
@@ -8,14 +10,19 @@
 namespace lockstep_test {
 
 /// Returns the Python interpreter that tests start: LOCKSTEP_PEER_PYTHON, else python3, or the system's python3 if only
-/// that one has numpy.
+/// that one has numpy. It is the program itself, not a script that selects one and takes longer than most tests.
 inline std::string const& python() {
   static std::string const found = [] {
     char const* const named = std::getenv("LOCKSTEP_PEER_PYTHON");
     if (named && *named) return std::string(named);
-    for (char const* const name : {"python3", "/usr/bin/python3"})
-      if (std::system((std::string(name) + " -c 'import numpy' >/dev/null 2>&1").c_str()) == 0)
-        return std::string(name);
+    for (char const* const name : {"python3", "/usr/bin/python3"}) {
+      auto const command = std::string(name) + " -c 'import sys, numpy; print(sys.executable)' 2>/dev/null";
+      std::FILE* const output = ::popen(command.c_str(), "r");
+      if (!output) continue;
+      char path[4096] = "";
+      bool const read = std::fgets(path, sizeof path, output);
+      if (::pclose(output) == 0 && read) return std::string(path, std::strcspn(path, "\n"));
+    }
     return std::string("python3");
   }();
   return found;
