@@ -347,7 +347,7 @@ function(lockstep_package_test way)
   set(components ${lockstep_components})
   list(REMOVE_ITEM components cuda cudnn nccl) # these would require a second language in the user's project
   list(APPEND components compiled)
-  if(TARGET lockstep::compiled_app)
+  if(TARGET lockstep::compiled_app AND way STREQUAL "find_package") # a subproject would compile it again
     list(APPEND components compiled_app)
   endif()
   string(REPLACE "fetch_content" "add_subdirectory" folder "package_${way}")
@@ -359,9 +359,6 @@ function(lockstep_package_test way)
       "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -D "FLAGS=${flags}" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
   set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
-  if(way STREQUAL "add_subdirectory") # it starts a compiler per core, and ctest starts it first
-    set_tests_properties(package/${way} PROPERTIES PROCESSORS 2)
-  endif()
   if(way STREQUAL "fetch_content")
     set_tests_properties(package/${way} PROPERTIES DEPENDS package/add_subdirectory)
   endif()

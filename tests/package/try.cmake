@@ -40,7 +40,7 @@ if(WAY STREQUAL "one_line")
   return()
 elseif(WAY STREQUAL "two_lines")
   # The commands of the page, without optimization, for one instruction set, and with the only source that the program
-  # needs. The library of add_subdirectory has them all.
+  # needs. builds/sources checks them all.
   file(READ "${LOCKSTEP}/docs/how-to/compile-faster.md" page)
   if(NOT page MATCHES "Without CMake[^`]*```sh\n(flags=[^\n]*\ng[+][+] [^\n]*\ng[+][+] [^\n]*\n)```")
     message(FATAL_ERROR "compile-faster.md has no block of flags and two commands")
