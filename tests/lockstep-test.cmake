@@ -100,11 +100,11 @@ endfunction()
 
 # lockstep_test(folder/name [APART] [SETS] [LOOPS] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
-# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor with equal LINK are
-# one program. Tests with further SOURCES are separate programs, and so are tests that are APART. A test is APART if its
-# includes depend on its macros, or if it specializes templates. Tests of kernels are compiled for this processor, except
-# those that call kernels with several instruction SETS. Those with long LOOPS are optimized, because they would run
-# longer than they compile.
+# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor are one program for
+# each set of libraries that change what is tested. Tests with further SOURCES are separate programs, and so are tests
+# that are APART. A test is APART if its includes depend on its macros, or if it specializes templates. Tests of kernels
+# are compiled for this processor, except those that call kernels with several instruction SETS. Those with long LOOPS are
+# optimized, because they would run longer than they compile.
 # NEEDS are programs, targets of this project, that a test starts: it finds the path of each in the environment as
 # LOCKSTEP_PROGRAM_<name>. PROCESSORS is the number of cores that it uses. Exit code 77 means skipped.
 #
@@ -122,7 +122,12 @@ function(lockstep_test name)
   add_dependencies(alone ${target})
 
   string(REGEX MATCH "^[^/]+" folder "${name}") # rooms of a floor share a program
-  string(REGEX REPLACE "lockstep::|;" "_" linked "${test_LINK}")
+  set(others ${test_LINK}) # without those that change nothing for other tests
+  list(REMOVE_ITEM others lockstep::hdf5 lockstep::tensorboard lockstep::utf8proc lockstep::zstd)
+  if(folder STREQUAL "comm")
+    list(REMOVE_ITEM others lockstep::mpi)
+  endif()
+  string(REGEX REPLACE "lockstep::|;" "_" linked "${others}")
   if(test_SETS)
     string(APPEND linked "_sets")
   elseif(test_LOOPS)
@@ -134,6 +139,7 @@ function(lockstep_test name)
     lockstep_test_program(${folder}/all${linked} "${file}")
     lockstep_join_later(${target} "${file}")
   endif()
+  target_link_libraries(${target} PRIVATE ${test_LINK})
   set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_FILES "${CMAKE_CURRENT_SOURCE_DIR}/${name}.test.cpp")
   lockstep_test_entry(${name} "--source-file=*/${name}.test.cpp")
   set_property(TEST ${name} PROPERTY FAIL_REGULAR_EXPRESSION "test cases: +0 ")
