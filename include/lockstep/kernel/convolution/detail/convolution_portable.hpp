@@ -41,8 +41,16 @@ class PortableConvolution {
       for (; output < end; ++output) {
         auto const* const from = weight + output * taps * inputs;
         auto* const to = packed + output * taps * inputs;
-        for (Index tap = 0; tap < taps; ++tap)
-          for (Index input = 0; input < inputs; ++input) to[tap * inputs + input] = from[input * taps + tap];
+        for (Index tap = 0; tap < taps; ++tap) {
+          auto const* at = from + tap;
+          auto* const row = to + tap * inputs;
+          Index input = 0;
+          for (; input + 4 <= inputs; input += 4, at += 4 * taps) {  // reads all before it writes: one store
+            Scalar const four[] = {at[0], at[taps], at[2 * taps], at[3 * taps]};
+            std::copy_n(four, 4, row + input);
+          }
+          for (; input < inputs; ++input, at += taps) row[input] = *at;
+        }
       }
     });
   }
