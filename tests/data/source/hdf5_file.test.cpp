@@ -265,6 +265,52 @@ TEST_CASE("a dataset that does not fit memory is refused before it is read") {
                        OutOfMemoryError);
 }
 
+TEST_CASE("strings that fit neither memory nor the file are refused before they are read") {
+  TemporaryFolder const folder;
+  auto const path = folder / "data.h5";
+  {
+    Hdf5Writer const file(path);
+    auto const variable = ::H5Tcopy(H5T_C_S1), eight = ::H5Tcopy(H5T_C_S1);
+    ::H5Tset_size(variable, H5T_VARIABLE);
+    ::H5Tset_size(eight, 8);
+    auto const none = [&](char const* name, ::hid_t type, std::vector<::hsize_t> const& extents) {
+      file.add(name, type, -1, nullptr, extents, Hdf5Layout::chunked);
+    };
+    none("variable", variable, {::hsize_t{1} << 44});
+    none("fixed", eight, {::hsize_t{1} << 44});
+    none("overflowing bytes", eight, {::hsize_t{1} << 61});
+    none("overflowing count", eight, {::hsize_t{1} << 32, ::hsize_t{1} << 32});
+    ::H5Tclose(variable);
+    ::H5Tclose(eight);
+  }
+  data::Hdf5File const file(path);
+  for (auto const* name : {"variable", "fixed"})
+    CHECK_THROWS_WITH_AS(static_cast<void>(file.strings(name)),
+                         doctest::Contains((std::string("dataset \"") + name + "\": out of memory").c_str()),
+                         OutOfMemoryError);
+  for (auto const* name : {"overflowing bytes", "overflowing count"})
+    CHECK_THROWS_WITH_AS(static_cast<void>(file.strings(name)),
+                         doctest::Contains("has extents that no memory can hold; the file is damaged"), DataError);
+}
+
+TEST_CASE("an enum whose size is not that of its numbers is refused") {
+  TemporaryFolder const folder;
+  auto const path = folder / "data.h5";
+  {
+    Hdf5Writer const file(path);
+    auto const colour = ::H5Tenum_create(H5T_STD_U16LE);
+    for (std::uint16_t value = 0; value < 2; ++value) ::H5Tenum_insert(colour, value == 0 ? "RED" : "BLUE", &value);
+    file.add("x", colour, -1, nullptr, {3});
+    ::H5Tclose(colour);
+  }
+  auto bytes = read_file(path);
+  auto const at = bytes.find(std::string("\x18\x02\0\0\x02\0\0\0\x10", 9));  // class, two members, size; its numbers
+  REQUIRE(at != std::string::npos);
+  bytes[at + 4] = 1;
+  write_file(path, bytes);
+  CHECK_THROWS_AS(static_cast<void>(data::open_hdf5(path, "x")), DataError);
+}
+
 TEST_CASE("files of h5py are read, and a missing filter is named") {
   if (!has_python_module("h5py")) return;
   TemporaryFolder const folder;

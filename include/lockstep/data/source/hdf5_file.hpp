@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/out_of_memory.hpp>
 #include <lockstep/core/utf8.hpp>
 #include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/calls_hdf5.hpp>
@@ -50,7 +52,9 @@ class Hdf5File {
   /// @throws OutOfMemoryError if the dataset is read into memory and needs more than is free
   [[nodiscard]] FileArray array(std::string_view name) const;
   /// Returns a dataset of strings, in row-major order; fixed-length ones end at the first zero byte.
-  /// @throws DataError if the file has no such dataset, its elements are no strings, or one is not UTF-8
+  /// @throws DataError if the file has no such dataset, its elements are no strings, one is not UTF-8, or the strings
+  /// do not fit the file
+  /// @throws OutOfMemoryError if the strings need more memory than is free
   [[nodiscard]] std::vector<std::string> strings(std::string_view name) const;
 
  private:
@@ -161,8 +165,18 @@ inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const
   auto const dataset = open(name);
   detail::Hdf5Object const type(::H5Dget_type(dataset.get()), ::H5Tclose);
   if (::H5Tget_class(type.get()) != H5T_STRING) fail(name, "holds no strings");
-  std::size_t count = 1;
-  for (auto const extent : detail::hdf5_extents(dataset.get())) count *= static_cast<std::size_t>(extent);
+  bool const variable = ::H5Tis_variable_str(type.get()) > 0;
+  auto const width = variable ? sizeof(char*) : ::H5Tget_size(type.get());  // of a string as it is read
+  std::size_t count = 1, needed = 0;
+  bool fits = true;
+  for (auto const extent : detail::hdf5_extents(dataset.get()))
+    fits = fits && extent >= 0 && !__builtin_mul_overflow(count, static_cast<std::size_t>(extent), &count);
+  if (!fits || __builtin_mul_overflow(count, width + sizeof(std::string), &needed))
+    fail(name, "has extents that no memory can hold; the file is damaged");
+  if (auto const offset = detail::hdf5_offset(dataset.get()); offset && !variable)
+    file_->require_range(*offset, count * width, "dataset \"" + name + "\"");
+  if (auto const memory = FreeMemory::of_host(); memory && memory->free_bytes < needed)
+    throw OutOfMemoryError(out_of_memory_message(path() + ": dataset \"" + name + "\"", needed));
   std::vector<std::string> out;
   auto const read = [&](void* to) {
     if (count > 0 && ::H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
@@ -174,7 +188,7 @@ inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const
       fail(name, "has a string that is not UTF-8: number " + std::to_string(out.size() - 1) + ", at byte " +
                      std::to_string(good) + "; write it as UTF-8");
   };
-  if (::H5Tis_variable_str(type.get()) > 0) {
+  if (variable) {
     std::vector<char*> texts(count);
     detail::Hdf5Object const space(::H5Dget_space(dataset.get()), ::H5Sclose);
     auto const reclaim = [&](std::vector<char*>* all) {
@@ -184,10 +198,9 @@ inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const
     read(texts.data());
     for (auto const* text : texts) add(text, text == nullptr ? 0 : std::strlen(text));
   } else {
-    auto const bytes = ::H5Tget_size(type.get());
-    std::vector<char> texts(count * bytes);
+    std::vector<char> texts(count * width);
     read(texts.data());
-    for (std::size_t i = 0; i < count; ++i) add(texts.data() + i * bytes, bytes);
+    for (std::size_t i = 0; i < count; ++i) add(texts.data() + i * width, width);
   }
   return out;
 }

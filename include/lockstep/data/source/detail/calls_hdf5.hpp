@@ -89,6 +89,8 @@ inline std::optional<Hdf5Numbers> hdf5_numbers(::hid_t type) {
   if (::H5Tget_class(type) == H5T_ENUM) {
     if (is_hdf5_bool(type)) return Hdf5Numbers{{'b', 1}};
     Hdf5Object const underlying(::H5Tget_super(type), ::H5Tclose);
+    // The library reads as many bytes as the enum has, and accepts an enum of another size than its numbers.
+    if (::H5Tget_size(underlying.get()) != ::H5Tget_size(type)) return {};
     return hdf5_numbers(underlying.get());
   }
   auto const bytes = ::H5Tget_size(type);
