@@ -367,6 +367,11 @@ function(lockstep_package_test way)
       "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -D "FLAGS=${flags}" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
   set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
+  # ctest starts this one first, because another depends on it. When it ends, its two processors are free for the tests of
+  # two; otherwise tests of one would take them, one after another.
+  if(way STREQUAL "add_subdirectory")
+    set_tests_properties(package/${way} PROPERTIES PROCESSORS 2)
+  endif()
   if(way STREQUAL "fetch_content")
     set_tests_properties(package/${way} PROPERTIES DEPENDS package/add_subdirectory)
   endif()
