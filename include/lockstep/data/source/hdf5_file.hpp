@@ -175,8 +175,9 @@ inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const
     fail(name, "has extents that no memory can hold; the file is damaged");
   if (auto const offset = detail::hdf5_offset(dataset.get()); offset && !variable)
     file_->require_range(*offset, count * width, "dataset \"" + name + "\"");
+  auto const who = path() + ": dataset \"" + name + "\"";
   if (auto const memory = FreeMemory::of_host(); memory && memory->free_bytes < needed)
-    throw OutOfMemoryError(out_of_memory_message(path() + ": dataset \"" + name + "\"", needed));
+    throw OutOfMemoryError(out_of_memory_message(who, needed));
   std::vector<std::string> out;
   auto const read = [&](void* to) {
     if (count > 0 && ::H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
@@ -188,7 +189,7 @@ inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const
       fail(name, "has a string that is not UTF-8: number " + std::to_string(out.size() - 1) + ", at byte " +
                      std::to_string(good) + "; write it as UTF-8");
   };
-  if (variable) {
+  auto const read_variable = [&] {
     std::vector<char*> texts(count);
     detail::Hdf5Object const space(::H5Dget_space(dataset.get()), ::H5Sclose);
     auto const reclaim = [&](std::vector<char*>* all) {
@@ -197,11 +198,13 @@ inline std::vector<std::string> Hdf5File::strings(std::string_view wanted) const
     std::unique_ptr<std::vector<char*>, decltype(reclaim)> const owner(&texts, reclaim);
     read(texts.data());
     for (auto const* text : texts) add(text, text == nullptr ? 0 : std::strlen(text));
-  } else {
+  };
+  auto const read_fixed = [&] {
     std::vector<char> texts(count * width);
     read(texts.data());
     for (std::size_t i = 0; i < count; ++i) add(texts.data() + i * width, width);
-  }
+  };
+  with_memory_for(who, needed, [&] { variable ? read_variable() : read_fixed(); });
   return out;
 }
 
