@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstddef>
@@ -254,6 +255,18 @@ TEST_CASE("all of new memory is NaN") {
   REQUIRE(cudaMalloc(&memory, count * sizeof(float)) == cudaSuccess);
   CHECK(std::isnan(memory[0]));
   CHECK(std::isnan(memory[count - 1]));
+  CHECK(cudaFree(memory) == cudaSuccess);
+}
+
+TEST_CASE("a large fill with zeros writes all of its bytes and no others") {
+  constexpr std::size_t bytes = std::size_t{4} << 20, begin = 100, filled = (std::size_t{3} << 20) + 5;
+  unsigned char* memory = nullptr;
+  REQUIRE(cudaMalloc(&memory, bytes) == cudaSuccess);
+  CHECK(cudaMemset(memory + begin, 0, filled) == cudaSuccess);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(std::count(memory, memory + bytes, 0) == filled);
+  CHECK(memory[begin - 1] == 0xff);
+  CHECK(memory[begin + filled] == 0xff);
   CHECK(cudaFree(memory) == cudaSuccess);
 }
 
