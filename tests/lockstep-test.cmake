@@ -2,6 +2,10 @@
 include(together.cmake)
 
 set(LOCKSTEP_USER_COMPILER "${CMAKE_CXX_COMPILER}" CACHE STRING "Compiler of the programs that tests build as users do")
+set(lockstep_user_flags "") # for large files
+if(NOT LOCKSTEP_USER_COMPILER MATCHES "clang")
+  set(lockstep_user_flags --param=ggc-min-heapsize=600000)
+endif()
 
 # Whether lockstep::compiled was compiled as the tests are.
 set(lockstep_tests_link OFF)
@@ -348,10 +352,6 @@ set_tests_properties(compile_fail/includes PROPERTIES FIXTURES_SETUP compile_fai
 
 # lockstep_package_test(way): see package/try.cmake.
 function(lockstep_package_test way)
-  set(flags "")
-  if(NOT LOCKSTEP_USER_COMPILER MATCHES "clang")
-    set(flags --param=ggc-min-heapsize=600000)
-  endif()
   set(components ${lockstep_components})
   list(REMOVE_ITEM components cuda cudnn nccl) # these would require a second language in the user's project
   list(APPEND components compiled)
@@ -364,7 +364,7 @@ function(lockstep_package_test way)
     COMMAND
       "${CMAKE_COMMAND}" -D WAY=${way} -D "LOCKSTEP=${PROJECT_SOURCE_DIR}" -D "BUILD=${PROJECT_BINARY_DIR}" -D
       "WORK=${CMAKE_CURRENT_BINARY_DIR}/${folder}" -D "CXX=${LOCKSTEP_USER_COMPILER}" -D "COMPONENTS=${components}" -D
-      "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -D "FLAGS=${flags}" -P
+      "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -D "FLAGS=${lockstep_user_flags}" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
   set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
   # ctest starts this one first, because another depends on it. When it ends, its two processors are free for the tests of
